@@ -1,0 +1,85 @@
+"""YAML to frozen dataclasses: unknown keys are errors, nested dataclasses are built by their type."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+
+T = TypeVar("T")
+
+
+class ConfigError(ValueError):
+    """A config that cannot be used: says which key, what was expected and what came."""
+
+
+def load_config(cls: type[T], path: str | Path) -> T:
+    """Read a YAML file into the dataclass `cls`. Raises ConfigError on unknown keys or wrong types."""
+    path = Path(path)
+    if not path.is_file():
+        raise ConfigError(f"config file not found: {path} (configs live under configs/)")
+    try:
+        data = yaml.safe_load(path.read_text()) or {}
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path} is not valid YAML: {error}") from error
+    return from_dict(cls, data, where=str(path))
+
+
+def from_dict(cls: type[T], data: Any, where: str = "config") -> T:
+    """Build the dataclass `cls` from plain dicts and lists, checking names and types as it goes."""
+    if not isinstance(data, dict):
+        raise ConfigError(f"{where}: expected a mapping for {cls.__name__}, got {type(data).__name__}")
+    fields = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    unknown = sorted(set(data) - set(fields))
+    if unknown:
+        raise ConfigError(f"{where}: unknown key {unknown[0]!r}; {cls.__name__} knows: {', '.join(fields)}")
+    hints = typing.get_type_hints(cls)
+    values = {name: _convert(hints[name], value, f"{where}: {name}") for name, value in data.items()}
+    try:
+        return cls(**values)
+    except TypeError as error:
+        raise ConfigError(f"{where}: {error}") from error
+
+
+def to_dict(config: Any) -> dict[str, Any]:
+    """The config as plain data, as it is written into results and beside weights."""
+    return dataclasses.asdict(config)
+
+
+def _convert(hint: Any, value: Any, where: str) -> Any:
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        if value is None and type(None) in args:
+            return None
+        return _convert(next(a for a in args if a is not type(None)), value, where)
+    if dataclasses.is_dataclass(hint):
+        return from_dict(typing.cast(type, hint), value, where)
+    if origin is tuple:
+        if not isinstance(value, list | tuple):
+            raise ConfigError(f"{where}: expected a list, got {value!r}")
+        item = args[0] if args else Any
+        return tuple(_convert(item, v, f"{where}[{i}]") for i, v in enumerate(value))
+    if origin is dict:
+        if not isinstance(value, dict):
+            raise ConfigError(f"{where}: expected a mapping, got {value!r}")
+        return {k: _convert(args[1], v, f"{where}.{k}") for k, v in value.items()}
+    if origin is typing.Literal:
+        if value not in args:
+            raise ConfigError(f"{where}: expected one of {', '.join(map(repr, args))}, got {value!r}")
+        return value
+    if hint is Any:
+        return value
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if hint is float and isinstance(value, str):  # YAML reads 1e-5 as a string
+        try:
+            return float(value)
+        except ValueError:
+            pass
+    if not isinstance(value, hint) or (hint is not bool and isinstance(value, bool)):
+        raise ConfigError(f"{where}: expected {hint.__name__}, got {value!r}")
+    return value

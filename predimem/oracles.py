@@ -1,0 +1,108 @@
+"""Agents that know or ignore what they should not: upper and lower bounds for the success tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from predimem.agent import DualSystemAgent
+from predimem.types import MemorySnapshot, Observation, Plan, Tick
+
+
+class InstructionPlanner:
+    """The reactive baseline's stand-in for S2: the subtask is always the whole instruction."""
+
+    def plan(self, snapshot: MemorySnapshot) -> Plan:
+        return Plan(snapshot.episode_id, snapshot.step, snapshot.instruction)
+
+
+class OracleSubtasks:
+    """Ground-truth subtasks by step. Written by the control thread, read as a Planner by the worker."""
+
+    def __init__(self) -> None:
+        self._subtask_of_step: dict[int, str] = {}
+
+    def record(self, step: int, subtask: str) -> None:
+        self._subtask_of_step[step] = subtask
+
+    def plan(self, snapshot: MemorySnapshot) -> Plan:
+        return Plan(snapshot.episode_id, snapshot.step, self._subtask_of_step[snapshot.step])
+
+
+class OracleSubtaskAgent:
+    """A dual-system agent whose planner is told the true subtask of the step that it was asked at.
+
+    It pays the same S2 latency as a learned planner, so that only memory and recognition differ.
+    """
+
+    def __init__(self, inner: DualSystemAgent, subtasks: OracleSubtasks, true_subtask: Callable[[], str]):
+        self._inner = inner
+        self._subtasks = subtasks
+        self._true_subtask = true_subtask
+
+    def reset(self, instruction: str, episode_id: str) -> None:
+        self._inner.reset(instruction, episode_id)
+
+    def act(self, observation: Observation) -> np.ndarray:
+        self._subtasks.record(observation.step, self._true_subtask())
+        return self._inner.act(observation)
+
+    @property
+    def last_tick(self) -> Tick | None:
+        return self._inner.last_tick
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+class _UnplannedAgent:
+    """An agent without S2: its ticks say only which step it was."""
+
+    def __init__(self) -> None:
+        self._last_tick: Tick | None = None
+
+    def reset(self, instruction: str, episode_id: str) -> None:
+        self._last_tick = None
+
+    def act(self, observation: Observation) -> np.ndarray:
+        action = self._choose(observation)
+        self._last_tick = Tick(observation.step, "", None, stale_action=False, held_action=False)
+        return action
+
+    @property
+    def last_tick(self) -> Tick | None:
+        return self._last_tick
+
+    def close(self) -> None:
+        pass
+
+    def _choose(self, observation: Observation) -> np.ndarray:
+        raise NotImplementedError
+
+
+class ExpertAgent(_UnplannedAgent):
+    """The scripted expert with privileged state: the ceiling of the task and of the demonstrations."""
+
+    def __init__(self, expert_action: Callable[[], np.ndarray]):
+        super().__init__()
+        self._expert_action = expert_action
+
+    def _choose(self, observation: Observation) -> np.ndarray:
+        return self._expert_action()
+
+
+class RandomAgent(_UnplannedAgent):
+    """Uniform actions in [-1, 1], from a generator that is seeded by the episode."""
+
+    def __init__(self, action_dim: int):
+        super().__init__()
+        self._action_dim = action_dim
+        self._generator = np.random.default_rng(0)
+
+    def reset(self, instruction: str, episode_id: str) -> None:
+        super().reset(instruction, episode_id)
+        self._generator = np.random.default_rng(np.frombuffer(episode_id.encode(), np.uint8))
+
+    def _choose(self, observation: Observation) -> np.ndarray:
+        return self._generator.uniform(-1.0, 1.0, self._action_dim).astype(np.float32)

@@ -1,0 +1,129 @@
+"""The dual system in simulated and in real time, with every expected number worked out by hand."""
+
+import time
+
+import numpy as np
+import pytest
+
+from memory_bank import MemoryBank, MemoryConfig
+from predimem.agent import AgentConfig, DualSystemAgent
+from predimem.clock import RealClock, SimulatedClock
+from predimem.recording import TraceRecorder
+from predimem.runtime import run_episode
+from predimem.worker import PlannerWorker
+from tests.fakes import BlockingPlanner, CountingEnvironment, RaisingPlanner, StepPlanner, StepPolicy
+
+
+def play(environment, planner, policy, clock, execute_steps=4, memory=None):
+    worker = PlannerWorker(planner, clock)
+    bank = MemoryBank(memory or MemoryConfig(recent_window=2, cluster_gap_steps=0))
+    agent = DualSystemAgent(
+        bank, worker, policy, clock, environment.hold_action, AgentConfig(execute_steps)
+    )
+    recorder = TraceRecorder()
+    result = run_episode(environment, agent, "count", "test", seed=0, subscribers=[recorder])
+    agent.close()
+    return result, recorder.trace, agent
+
+
+def test_simulated_latencies_are_charged_in_control_steps():
+    environment, policy = CountingEnvironment(horizon=8), StepPolicy()
+    clock = SimulatedClock(s1_latency_steps=1, s2_latency_steps=2)
+    result, trace, agent = play(environment, StepPlanner(every=100), policy, clock)
+    ticks = trace["ticks"]
+    assert result.status == "failure" and result.steps == 8 and result.metrics == {"touched": 1.0}
+    # plans asked at 0, 2, 4, 6 arrive at 2, 4, 6; the first chunk is asked at 2 and there at 3
+    assert [t["plan_age_steps"] for t in ticks] == [None, None, 2, 3, 2, 3, 2, 3]
+    assert [t["held_action"] for t in ticks] == [True, True, True, False, False, False, False, False]
+    assert policy.calls == [(2, "phase 0"), (6, "phase 0")]
+    assert [a[0] for a in environment.actions] == [-1, -1, -1, 3, 4, 5, 6, 7]
+    assert agent.bank.keyframe_steps == (0, 2, 4)  # the step that each plan saw, not when it arrived
+
+
+def test_a_new_subtask_forces_a_new_chunk_and_the_bridge_is_marked_stale():
+    environment, policy = CountingEnvironment(horizon=9), StepPolicy()
+    clock = SimulatedClock(s1_latency_steps=1, s2_latency_steps=2)
+    _, trace, _ = play(environment, StepPlanner(every=4), policy, clock, execute_steps=8)
+    assert policy.calls == [(2, "phase 0"), (6, "phase 1")]
+    assert [t["stale_action"] for t in trace["ticks"]] == [i == 6 for i in range(9)]
+    assert [a[1] for a in environment.actions[3:]] == [0, 0, 0, 0, 1, 1]
+
+
+def test_zero_latency_and_repeatability():
+    clock = SimulatedClock(0, 0)
+    first = play(CountingEnvironment(), StepPlanner(), StepPolicy(), clock)[1]
+    second = play(CountingEnvironment(), StepPlanner(), StepPolicy(), clock)[1]
+    drop = {"s1_latency_s", "s2_latency_s"}
+    strip = lambda trace: [{k: v for k, v in t.items() if k not in drop} for t in trace["ticks"]]  # noqa: E731
+    assert strip(first) == strip(second)
+    assert [t["plan_age_steps"] for t in first["ticks"]][:3] == [None, 1, 1]
+
+
+def test_an_invalid_answer_keeps_the_last_subtask_and_is_recorded():
+    clock = SimulatedClock(0, 1)
+    planner = StepPlanner(every=2, invalid_at=4)
+    _, trace, _ = play(CountingEnvironment(horizon=7), planner, StepPolicy(), clock)
+    assert [t["subtask"] for t in trace["ticks"]] == ["", *["phase 0"] * 2, *["phase 1"] * 3, "phase 2"]
+    assert [t["plan_error"] for t in trace["ticks"]][5] == "not valid JSON"
+    assert trace["ticks"][5]["plan_age_steps"] == 2  # counted from the last plan that was followed
+
+
+def test_s1_never_waits_for_s2():
+    environment, planner = CountingEnvironment(horizon=30), BlockingPlanner()
+    began = time.perf_counter()
+    result, trace, _ = play_with_blocked_planner(environment, planner)
+    assert time.perf_counter() - began < 2.0
+    assert result.steps == 30 and all(t["held_action"] for t in trace["ticks"])
+    assert planner.seen == [0]
+
+
+def play_with_blocked_planner(environment, planner):
+    clock = RealClock(control_hz=1000.0)
+    worker = PlannerWorker(planner, clock)
+    agent = DualSystemAgent(
+        MemoryBank(MemoryConfig(recent_window=2)), worker, StepPolicy(), clock, environment.hold_action
+    )
+    recorder = TraceRecorder()
+    result = run_episode(environment, agent, "count", "test", seed=0, subscribers=[recorder])
+    planner.release.set()
+    agent.close()
+    return result, recorder.trace, agent
+
+
+def test_real_time_keeps_the_control_period():
+    environment = CountingEnvironment(horizon=10)
+    began = time.perf_counter()
+    play(environment, StepPlanner(), StepPolicy(), RealClock(control_hz=100.0))
+    assert time.perf_counter() - began >= 0.09
+
+
+def test_the_plan_of_an_old_episode_is_dropped():
+    environment, policy = CountingEnvironment(horizon=3), StepPolicy()
+    clock = SimulatedClock(0, 2)
+    worker = PlannerWorker(StepPlanner(every=1), clock)
+    agent = DualSystemAgent(MemoryBank(), worker, policy, clock, environment.hold_action)
+    for seed in (0, 1):
+        recorder = TraceRecorder()
+        run_episode(environment, agent, "count", "test", seed, subscribers=[recorder])
+        assert [t["subtask"] for t in recorder.trace["ticks"]] == ["", "", "phase 0"]
+    agent.close()
+
+
+@pytest.mark.parametrize(
+    ("environment", "planner", "message"),
+    [
+        (CountingEnvironment(fail_at=3), StepPlanner(), "simulator exploded"),
+        (CountingEnvironment(), RaisingPlanner(), "out of memory"),
+    ],
+)
+def test_a_crash_is_an_error_never_a_failure(environment, planner, message):
+    result, trace, _ = play(environment, planner, StepPolicy(), SimulatedClock(0, 1))
+    assert result.status == "error" and message in result.message
+    assert trace["result"]["status"] == "error"
+
+
+def test_success_ends_the_episode():
+    environment = CountingEnvironment(horizon=20, goal=6.0)
+    result, *_ = play(environment, StepPlanner(), StepPolicy(), SimulatedClock(0, 1))
+    assert (result.status, result.steps, result.stages_passed) == ("success", 7, 1)
+    assert np.all(np.isfinite(environment.actions))
