@@ -132,8 +132,10 @@ def load_episode(path: str | Path) -> Episode:
             meta, checksum = str(file.attrs["meta"]), str(file.attrs["checksum"])
             arrays: dict[str, np.ndarray] = {}
             file.visititems(lambda name, item: _collect(arrays, name, item))
-    except OSError as error:
-        raise EpisodeError(f"{path} cannot be read (truncated?): {error}") from error
+    except EpisodeError:
+        raise
+    except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:  # h5py raises any of these
+        raise EpisodeError(f"{path} cannot be read (truncated or damaged?): {error}") from error
     if _checksum(arrays, meta) != checksum:
         raise EpisodeError(f"{path} does not match its checksum: it was altered or damaged; make it again")
     return _episode(json.loads(meta), arrays)

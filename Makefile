@@ -1,0 +1,30 @@
+# make setup    environment in .venv, system libraries, a Vulkan driver (seconds when in place)
+# make demo     the tiny system plays RememberColor 3, 5 and 9; results, report, videos in runs/demo/
+# make test     the tests, without those marked slow (`make test-slow` runs those)
+# make check    linter, types, import rules
+# make build    the wheel, in dist/
+.PHONY: setup demo test test-slow check build
+
+PYTHON ?=
+BIN := .venv/bin
+
+setup:
+	@tools/setup.sh $(if $(PYTHON),--python $(PYTHON))
+
+demo: setup
+	@$(BIN)/predimem demo
+
+test: setup
+	@$(BIN)/python -m pytest -m "not slow"
+
+test-slow: setup
+	@$(BIN)/python -m pytest -m slow
+
+check: setup
+	@$(BIN)/ruff check .
+	@$(BIN)/pyright
+	@$(BIN)/python -m pytest tests/test_imports.py
+
+build: setup
+	@rm -rf build
+	@$(BIN)/uv build --wheel --out-dir dist

@@ -1,0 +1,135 @@
+"""The tiny actor's eyes: a convolutional map per camera, read by queries that know the prompt.
+
+Trained from scratch on a few hundred episodes, a patch transformer does not learn to find objects;
+attention from prompt-conditioned queries to a 32 x 32 map with explicit positions does, because one
+attention head can be told where to look (the pointing loss, training only).
+"""
+# ruff: noqa: F722 (shapes in annotations)
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+STRIDE = 4
+
+
+@dataclass(frozen=True)
+class ConvStemConfig:
+    """image_size: square pixels; the map is a quarter of that. queries: image tokens per camera."""
+
+    image_size: int = 128
+    channels: tuple[int, ...] = (16, 32, 48)
+    queries: int = 8
+    heads: int = 4
+    position_octaves: int = 5
+
+    def __post_init__(self) -> None:
+        if self.image_size % STRIDE:
+            raise ValueError(f"image_size must be a multiple of {STRIDE}, got {self.image_size}")
+        if len(self.channels) != 3:
+            raise ValueError(f"channels must name the three convolutions' widths, got {self.channels}")
+
+    @property
+    def map_size(self) -> int:
+        return self.image_size // STRIDE
+
+
+class ConvStem(nn.Module):
+    """All cameras to image tokens, given the prompt's embeddings."""
+
+    def __init__(self, config: ConvStemConfig, num_cameras: int, width: int) -> None:
+        super().__init__()
+        if width % config.heads:
+            raise ValueError(f"the prefix width {width} must be a multiple of {config.heads} heads")
+        self.config = config
+        self.maps = nn.ModuleList(_FeatureMap(config.channels) for _ in range(num_cameras))
+        self.camera = nn.Parameter(torch.randn(num_cameras, width) * 0.02)
+        self.register_buffer("grid", _grid_features(config), persistent=False)
+        self.query = nn.Parameter(torch.randn(config.queries, width) * 0.1)
+        self.prompt_norm = nn.LayerNorm(width)
+        self.prompt_attention = nn.MultiheadAttention(width, config.heads, batch_first=True)
+        self.query_mlp = nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
+        features = config.channels[-1] + 3
+        self.map_norm = nn.LayerNorm(features)
+        self.key = nn.Linear(features, width, bias=False)
+        self.value = nn.Linear(features + self.grid.shape[-1], width)
+        self.token_mlp = nn.Sequential(
+            nn.LayerNorm(width), nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width)
+        )
+
+    def forward(
+        self,
+        images: Float[Tensor, "b c 3 y x"],
+        prompt: Float[Tensor, "n l d"],
+        prompt_mask: Bool[Tensor, "n l"],
+    ) -> tuple[Float[Tensor, "n c q d"], Float[Tensor, "n c cells"]]:
+        """Image tokens and, per camera, the pointing scores (logits over the map's cells, row by row).
+
+        Prompts come in groups: n is a multiple of b, and prompt i is asked about image i // (n / b).
+        """
+        groups = len(prompt) // len(images)
+        queries = self._queries(prompt, prompt_mask)
+        grid = self.grid.expand(len(images), -1, -1)
+        tokens, scores = [], []
+        for camera, feature_map in enumerate(self.maps):
+            features = feature_map(images[:, camera])
+            key = self._heads(self.key(self.map_norm(features)))
+            value = self._heads(self.value(torch.cat([features, grid], dim=-1)))
+            query = self.query_mlp(queries + self.camera[camera])
+            asked = self._heads(query.unflatten(0, (-1, groups)).flatten(1, 2))  # b heads (groups q) d
+            attended = F.scaled_dot_product_attention(asked, key, value).transpose(1, 2).flatten(2)
+            attended = attended.unflatten(1, (groups, -1)).flatten(0, 1) + self.camera[camera]
+            tokens.append(attended + self.token_mlp(attended))
+            pointer = asked[:, 0].unflatten(1, (groups, -1))[:, :, 0]  # first head of the first query
+            score = pointer @ key[:, 0].transpose(-1, -2) / math.sqrt(pointer.shape[-1])
+            scores.append(score.flatten(0, 1))
+        return torch.stack(tokens, dim=1), torch.stack(scores, dim=1)
+
+    def _queries(self, prompt: Tensor, prompt_mask: Tensor) -> Float[Tensor, "n q d"]:
+        """The learned queries after they have read the prompt."""
+        query = self.query.expand(len(prompt), -1, -1)
+        words = self.prompt_norm(prompt)
+        read, _ = self.prompt_attention(
+            query, words, words, key_padding_mask=~prompt_mask, need_weights=False
+        )
+        return query + read
+
+    def _heads(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (self.config.heads, -1)).transpose(1, 2)
+
+
+class _FeatureMap(nn.Module):
+    """Three convolutions to a quarter of the resolution; each cell also keeps its mean colour."""
+
+    def __init__(self, channels: tuple[int, ...]) -> None:
+        super().__init__()
+        first, second, third = channels
+        self.convolutions = nn.Sequential(
+            nn.Conv2d(3, first, 5, stride=2, padding=2),
+            nn.GELU(),
+            nn.Conv2d(first, second, 3, stride=2, padding=1),
+            nn.GroupNorm(4, second),
+            nn.GELU(),
+            nn.Conv2d(second, third, 3, padding=1),
+            nn.GroupNorm(4, third),
+            nn.GELU(),
+        )
+
+    def forward(self, image: Float[Tensor, "b 3 y x"]) -> Float[Tensor, "b cells features"]:
+        features = torch.cat([self.convolutions(image), F.avg_pool2d(image, STRIDE)], dim=1)
+        return features.flatten(2).transpose(1, 2)
+
+
+def _grid_features(config: ConvStemConfig) -> Float[Tensor, "cells features"]:
+    """Each cell's centre in [-1, 1]² and its sines and cosines in octaves."""
+    line = (torch.arange(config.map_size) + 0.5) / config.map_size * 2 - 1
+    y, x = torch.meshgrid(line, line, indexing="ij")
+    frequencies = math.pi / 2 * 2.0 ** torch.arange(config.position_octaves)
+    waves = [wave(axis[..., None] * frequencies) for axis in (x, y) for wave in (torch.sin, torch.cos)]
+    return torch.cat([torch.stack([x, y], dim=-1), *waves], dim=-1).flatten(0, 1)

@@ -1,0 +1,236 @@
+"""Episodes in memory, and batches as pure functions of (seed, step), so that training resumes exactly.
+
+One frame supervises several prompts: what the expert would do for each subtask is stored with the
+episode (`Episode.alternatives`), so that language, not the layout of the demonstrations, decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from actor.transforms import ResizeWithPad
+from actor.weights import ActorConfig
+from predimem.episodes import Alternatives, Episode, list_episodes, load_episode
+
+EVALUATION_SEEDS_FROM = 900_000
+
+
+@dataclass(frozen=True)
+class SamplingConfig:
+    """How a batch is drawn.
+
+    prompts_per_frame: prompts that share one image encoding. instruction_share: prompts that are the
+    task instruction, labelled with the goal's chunk (the reactive baseline's prompt; no pointing).
+    hold_share: prompts whose subtask has no target although others have; idle_share: frames in which
+    no subtask has a target. brightness and shift_px augment images; pointing targets move along.
+    """
+
+    frames_per_batch: int = 12
+    prompts_per_frame: int = 6
+    instruction_share: float = 0.1
+    hold_share: float = 0.05
+    idle_share: float = 0.08
+    brightness: float = 0.07
+    shift_px: int = 2
+
+    def __post_init__(self) -> None:
+        if self.frames_per_batch < 1 or self.prompts_per_frame < 1:
+            raise ValueError("frames_per_batch and prompts_per_frame must be at least 1")
+        for name in ("instruction_share", "hold_share", "idle_share"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} must be between 0 and 1, got {getattr(self, name)}")
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """b frames with g prompts each, n = b · g in frame order; physical units.
+
+    images: uint8 [b, C, H, W, 3]; state: float32 [b, D]; prompts: n subtasks or instructions;
+    chunks: float32 [n, H, A]; targets_m: float32 [n, 3] and pixels: float32 [n, C, 2] (fractions),
+    NaN where a prompt has none or where it is the task instruction.
+    """
+
+    images: np.ndarray
+    state: np.ndarray
+    prompts: tuple[str, ...]
+    chunks: np.ndarray
+    targets_m: np.ndarray
+    pixels: np.ndarray
+
+
+class FrameSet:
+    """The frames of some episodes, whole in memory as uint8."""
+
+    def __init__(
+        self, episodes: Sequence[Episode], cameras: Sequence[str], horizon: int, image_size: int
+    ) -> None:
+        self.cameras = tuple(cameras)
+        self._resize = ResizeWithPad(image_size)
+        self.horizon = horizon
+        self.episodes = list(episodes)
+        self._labels = [_alternatives(episode, horizon, len(self.cameras)) for episode in self.episodes]
+        self._images = [self._stack(episode) for episode in self.episodes]
+        self.active: list[tuple[int, int]] = []
+        self.idle: list[tuple[int, int]] = []
+        for e, labels in enumerate(self._labels):
+            aimed = (labels.valid & np.isfinite(labels.targets_m).all(-1)).any(1)
+            for t in np.flatnonzero(labels.valid.any(1)):
+                (self.active if aimed[t] else self.idle).append((e, int(t)))
+
+    @property
+    def prompts(self) -> list[str]:
+        """Every subtask and instruction, sorted."""
+        subtasks = {subtask for labels in self._labels for subtask in labels.subtasks}
+        return sorted(subtasks | self.instructions)
+
+    @property
+    def instructions(self) -> frozenset[str]:
+        return frozenset(episode.instruction for episode in self.episodes)
+
+    @property
+    def states(self) -> np.ndarray:
+        """float32 [frames, D]."""
+        return np.concatenate([episode.state for episode in self.episodes])
+
+    @property
+    def chunks(self) -> np.ndarray:
+        """float32 [labels, H, A]: every valid label."""
+        return np.concatenate([labels.chunks[labels.valid] for labels in self._labels])
+
+    @property
+    def targets_m(self) -> np.ndarray:
+        """float32 [labels, 3]: every known target position; may be empty."""
+        flat = np.concatenate([labels.targets_m[labels.valid] for labels in self._labels])
+        return flat[np.isfinite(flat).all(-1)]
+
+    def batch(self, rng: np.random.Generator, config: SamplingConfig, augment: bool = True) -> Batch:
+        frames = [self._draw_frame(rng, config.idle_share) for _ in range(config.frames_per_batch)]
+        drawn = [self._draw_prompt(rng, e, t, config) for e, t in frames for _ in range(config.prompts_per_frame)]
+        prompts, chunks, targets_m, pixels = zip(*drawn, strict=True)
+        images = np.stack([self._images[e][t] for e, t in frames])
+        pixels_array = np.stack(pixels).astype(np.float32)
+        if augment:
+            images, shift = _shift(rng, images, config.shift_px)
+            images = _brightness(rng, images, config.brightness)
+            shift = np.repeat(shift, config.prompts_per_frame, axis=0)[:, None]
+            pixels_array = (pixels_array + shift).astype(np.float32)
+        return Batch(
+            images=images,
+            state=np.stack([self.episodes[e].state[t] for e, t in frames]),
+            prompts=prompts,
+            chunks=np.stack(chunks),
+            targets_m=np.stack(targets_m),
+            pixels=pixels_array,
+        )
+
+    def _draw_frame(self, rng: np.random.Generator, idle_share: float) -> tuple[int, int]:
+        idle = bool(self.idle) and (not self.active or rng.random() < idle_share)
+        frames = self.idle if idle else self.active
+        return frames[rng.integers(len(frames))]
+
+    def _draw_prompt(
+        self, rng: np.random.Generator, e: int, t: int, config: SamplingConfig
+    ) -> tuple[str, np.ndarray, np.ndarray, np.ndarray]:
+        episode, labels = self.episodes[e], self._labels[e]
+        if rng.random() < config.instruction_share:
+            goal = episode.goal if episode.goal in labels.subtasks else episode.subtask_at(t)
+            k = labels.subtasks.index(goal)
+            if not labels.valid[t, k]:  # the goal cannot be acted on yet: do as the current subtask says
+                k = labels.subtasks.index(episode.subtask_at(t))
+            nothing = np.full_like(labels.pixels[t, k], np.nan)
+            return episode.instruction, labels.chunks[t, k], np.full(3, np.nan, np.float32), nothing
+        aimed = labels.valid[t] & np.isfinite(labels.targets_m[t]).all(-1)
+        resting = labels.valid[t] & ~aimed
+        rest = resting.any() and (not aimed.any() or rng.random() < config.hold_share)
+        k = rng.choice(np.flatnonzero(resting if rest else aimed))
+        return labels.subtasks[k], labels.chunks[t, k], labels.targets_m[t, k], labels.pixels[t, k]
+
+    def _stack(self, episode: Episode) -> np.ndarray:
+        views = [np.stack([self._resize(frame) for frame in episode.images[name]]) for name in self.cameras]
+        return np.stack(views, axis=1)
+
+
+def load_frame_sets(
+    root: str | Path, config: ActorConfig, val_every: int
+) -> tuple[FrameSet, FrameSet]:
+    """Training and validation frames of the episodes under `root`; every `val_every`-th episode (in
+    the fixed order of `list_episodes`) is for validation. Evaluation seeds are refused.
+    """
+    paths = list_episodes(root)
+    cameras, horizon, size = config.cameras, config.model.action_horizon, config.model.image_size
+    if len(paths) < val_every:
+        raise ValueError(f"{root} holds {len(paths)} episodes; a validation split needs at least {val_every}")
+    episodes = [load_episode(path) for path in paths]
+    for path, episode in zip(paths, episodes, strict=True):
+        if episode.seed >= EVALUATION_SEEDS_FROM:
+            raise ValueError(
+                f"{path}: seed {episode.seed} is reserved for evaluation (>= {EVALUATION_SEEDS_FROM}); "
+                "remove this episode from the training data"
+            )
+        _check(path, episode, config)
+    train = [episode for i, episode in enumerate(episodes) if i % val_every]
+    val = [episode for i, episode in enumerate(episodes) if i % val_every == 0]
+    return FrameSet(train, cameras, horizon, size), FrameSet(val, cameras, horizon, size)
+
+
+def _check(path: Path, episode: Episode, config: ActorConfig) -> None:
+    if episode.state.shape[1] != config.state_dim or episode.actions.shape[1] != config.action_dim:
+        raise ValueError(
+            f"{path}: the config expects states of {config.state_dim} and actions of {config.action_dim} "
+            f"numbers, got {episode.state.shape[1]} and {episode.actions.shape[1]}"
+        )
+    for name in config.cameras:
+        if name not in episode.images:
+            raise ValueError(f"{path}: expected cameras {list(config.cameras)}, got {list(episode.images)}")
+        if episode.images[name].shape[1:3] != tuple(config.camera_shape):
+            raise ValueError(
+                f"{path}: {name} should be {list(config.camera_shape)} (height, width), got "
+                f"{list(episode.images[name].shape[1:3])}"
+            )
+
+
+def _alternatives(episode: Episode, horizon: int, num_cameras: int) -> Alternatives:
+    """The episode's alternatives; without any, what was done, as one alternative per subtask."""
+    if episode.alternatives is not None:
+        stored = episode.alternatives.chunks.shape[2]
+        if stored != horizon:
+            raise ValueError(
+                f"{episode.task} seed {episode.seed} has chunks of {stored} steps, the config's "
+                f"action_horizon is {horizon}: make them equal"
+            )
+        return episode.alternatives
+    subtasks = tuple(dict.fromkeys(span.label for span in episode.subtasks))
+    steps, width = len(episode), episode.actions.shape[-1]
+    chunks = np.zeros((steps, len(subtasks), horizon, width), np.float32)
+    valid = np.zeros((steps, len(subtasks)), bool)
+    for span in episode.subtasks:
+        k = subtasks.index(span.label)
+        for t in range(span.start, span.end):
+            ahead = np.minimum(np.arange(t, t + horizon), steps - 1)  # the last action repeats at the end
+            chunks[t, k], valid[t, k] = episode.actions[ahead], True
+    targets_m = np.full((steps, len(subtasks), 3), np.nan, np.float32)
+    pixels = np.full((steps, len(subtasks), num_cameras, 2), np.nan, np.float32)
+    return Alternatives(subtasks, chunks, valid, targets_m, pixels)
+
+
+def _shift(rng: np.random.Generator, images: np.ndarray, pad: int) -> tuple[np.ndarray, np.ndarray]:
+    """uint8 [b, C, H, W, 3] shifted by whole pixels; also the shift [b, 2] as (u, v) fractions."""
+    height, width = images.shape[2:4]
+    padded = np.pad(images, ((0, 0), (0, 0), (pad, pad), (pad, pad), (0, 0)), mode="edge")
+    offsets = rng.integers(0, 2 * pad + 1, size=(len(images), 2))
+    shifted = np.stack(
+        [padded[i, :, dy : dy + height, dx : dx + width] for i, (dx, dy) in enumerate(offsets)]
+    )
+    return shifted, (pad - offsets) / np.array([width, height])
+
+
+def _brightness(rng: np.random.Generator, images: np.ndarray, strength: float) -> np.ndarray:
+    """uint8 images with a gain and an offset (of the half range) each."""
+    shape = (len(images), 1, 1, 1, 1)
+    gain = rng.uniform(1 - strength, 1 + strength, shape).astype(np.float32)
+    offset = 127.5 * rng.uniform(-strength / 2, strength / 2, shape).astype(np.float32)
+    return np.clip((images - np.float32(127.5)) * gain + 127.5 + offset, 0, 255).round().astype(np.uint8)

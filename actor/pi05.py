@@ -1,0 +1,169 @@
+"""π0.5: images and a prompt make the prefix; the action expert integrates a flow that reads it.
+
+Sized by config: the full model is SigLIP So400m + gemma_2b + gemma_300m (the defaults), the tiny one
+replaces SigLIP by a convolutional stem. Both are this one class. openpi's equations, in order:
+  prefix   = Gemma([image tokens, √d · prompt embeddings])     bidirectional, state is in the prompt
+  x_t      = t · noise + (1 - t) · actions,   u = noise - actions
+  v(x_t,t) = expert(x_t | adaRMS(t), prefix keys and values)
+  loss     = (v - u)²,   actions = Euler from t = 1 to 0
+The prefix never sees the action tokens, so that it is computed once per observation.
+"""
+# ruff: noqa: F722, F821 (shapes in annotations)
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from actor import flow_matching
+from actor.action_expert import ActionExpert
+from actor.conv_stem import ConvStem, ConvStemConfig
+from actor.gemma import GemmaConfig, GemmaLayer, KeyValue, RMSNorm, rotary_embedding
+from actor.siglip import SiglipConfig, SiglipVision
+
+
+@dataclass(frozen=True)
+class Pi05Config:
+    """Sizes of the whole model. The defaults are pi05_base."""
+
+    vision: Literal["siglip", "conv"] = "siglip"
+    siglip: SiglipConfig = field(default_factory=SiglipConfig)
+    conv: ConvStemConfig = field(default_factory=ConvStemConfig)
+    paligemma: GemmaConfig = field(default_factory=GemmaConfig)
+    action_expert: GemmaConfig = field(default_factory=lambda: GemmaConfig(width=1024, mlp_dim=4096))
+    num_cameras: int = 2
+    vocab_size: int = 257_152
+    max_token_len: int = 200
+    action_dim: int = 32
+    action_horizon: int = 50
+
+    def __post_init__(self) -> None:
+        for name in ("depth", "num_heads", "num_kv_heads", "head_dim"):
+            prefix, expert = getattr(self.paligemma, name), getattr(self.action_expert, name)
+            if prefix != expert:
+                raise ValueError(
+                    f"paligemma.{name} and action_expert.{name} must be equal because the expert reads the "
+                    f"prefix's keys and values layer by layer; got {prefix} and {expert}"
+                )
+
+    @property
+    def image_size(self) -> int:
+        return self.siglip.image_size if self.vision == "siglip" else self.conv.image_size
+
+
+@dataclass(frozen=True, eq=False)
+class Prompted:
+    """Model input: b images, and n = b · g prompts about them, g for each image in turn.
+
+    images: [-1, 1], cameras in the config's order; image_mask: False where a camera is missing.
+    """
+
+    images: Float[Tensor, "b c 3 y x"]
+    image_mask: Bool[Tensor, "b c"]
+    tokens: Int[Tensor, "n l"]
+    token_mask: Bool[Tensor, "n l"]
+
+
+@dataclass(frozen=True, eq=False)
+class Prefix:
+    """What the expert needs of an observation, and what the training-only losses look at.
+
+    pointing: logits over the cells of each camera's map (conv stem), else None.
+    """
+
+    cache: list[KeyValue]
+    mask: Bool[Tensor, "n p"]
+    image_tokens: Float[Tensor, "n c q d"]
+    pointing: Float[Tensor, "n c cells"] | None
+
+    def repeat(self, times: int) -> tuple[list[KeyValue], Tensor]:
+        """Cache and mask with each row `times` times in a row: several flow samples, one prefix."""
+        if times == 1:
+            return self.cache, self.mask
+        cache = [(k.repeat_interleave(times, 0), v.repeat_interleave(times, 0)) for k, v in self.cache]
+        return cache, self.mask.repeat_interleave(times, 0)
+
+
+class LanguageModel(nn.Module):
+    """The Gemma of the prefix."""
+
+    def __init__(self, config: GemmaConfig, vocab_size: int) -> None:
+        super().__init__()
+        self.config = config
+        self.embed_tokens = nn.Embedding(vocab_size, config.width)
+        nn.init.normal_(self.embed_tokens.weight, std=config.width**-0.5)
+        self.layers = nn.ModuleList(GemmaLayer(config, conditioned=False) for _ in range(config.depth))
+        self.norm = RMSNorm(config.width)
+
+    def embed(self, tokens: Int[Tensor, "n l"]) -> Float[Tensor, "n l d"]:
+        return self.embed_tokens(tokens) * math.sqrt(self.config.width)
+
+    def keys_values(self, x: Float[Tensor, "n p d"], mask: Bool[Tensor, "n p"]) -> list[KeyValue]:
+        """Every layer's keys and values. Of the last layer nothing else is computed: nothing reads it."""
+        rotary = rotary_embedding(mask.cumsum(-1) - 1, self.config.head_dim)
+        # A padded query must see something or its softmax is undefined: let it see itself.
+        attend = mask[:, None, :] | torch.eye(mask.shape[1], dtype=torch.bool, device=mask.device)
+        cache = []
+        for layer in self.layers[:-1]:
+            x, own = layer(x, rotary, attend)
+            cache.append(own)
+        return [*cache, self.layers[-1].keys_values(x, rotary)]
+
+
+class Pi05(nn.Module):
+    def __init__(self, config: Pi05Config) -> None:
+        super().__init__()
+        self.config = config
+        width = config.paligemma.width
+        if config.vision == "siglip":
+            self.vision = SiglipVision(config.siglip, width)
+        else:
+            self.vision = ConvStem(config.conv, config.num_cameras, width)
+        self.language_model = LanguageModel(config.paligemma, config.vocab_size)
+        self.action_expert = ActionExpert(config.action_expert, config.action_dim)
+
+    def encode(self, inputs: Prompted) -> Prefix:
+        """Images and prompts to the prefix. Raises ValueError if the prompts do not divide by the images."""
+        if len(inputs.tokens) % len(inputs.images):
+            raise ValueError(f"{len(inputs.tokens)} prompts cannot be shared by {len(inputs.images)} images")
+        groups = len(inputs.tokens) // len(inputs.images)
+        prompt = self.language_model.embed(inputs.tokens)
+        image_tokens, pointing = self._see(inputs, prompt, groups)
+        image_mask = inputs.image_mask.repeat_interleave(groups, 0)
+        image_mask = image_mask.repeat_interleave(image_tokens.shape[2], 1)
+        x = torch.cat([image_tokens.flatten(1, 2), prompt], dim=1)
+        mask = torch.cat([image_mask, inputs.token_mask], dim=1)
+        return Prefix(self.language_model.keys_values(x, mask), mask, image_tokens, pointing)
+
+    def velocity(
+        self, prefix: Prefix, noisy_actions: Float[Tensor, "m h a"], time: Float[Tensor, " m"]
+    ) -> Float[Tensor, "m h a"]:
+        """Flow velocity; with m = r · n, each of the prefix's n rows serves r chunks in turn."""
+        cache, mask = prefix.repeat(len(noisy_actions) // len(prefix.mask))
+        return self.action_expert(cache, mask, noisy_actions, time)
+
+    def loss(
+        self, prefix: Prefix, actions: Float[Tensor, "m h a"], noise: Tensor, time: Float[Tensor, " m"]
+    ) -> Float[Tensor, "m h a"]:
+        """The flow-matching loss of each element."""
+        noisy_actions, target = flow_matching.interpolate(actions, noise, time)
+        return (self.velocity(prefix, noisy_actions, time) - target).square()
+
+    @torch.no_grad()
+    def sample(
+        self, inputs: Prompted, noise: Float[Tensor, "n h a"], num_steps: int = 10
+    ) -> Float[Tensor, "n h a"]:
+        """Action chunks, normalised as in training, from the given noise."""
+        prefix = self.encode(inputs)
+        return flow_matching.integrate(lambda x, t: self.velocity(prefix, x, t), noise, num_steps)
+
+    def _see(self, inputs: Prompted, prompt: Tensor, groups: int) -> tuple[Tensor, Tensor | None]:
+        if isinstance(self.vision, ConvStem):
+            return self.vision(inputs.images, prompt, inputs.token_mask)
+        tokens = self.vision(inputs.images.flatten(0, 1)).unflatten(0, inputs.images.shape[:2])
+        return tokens.repeat_interleave(groups, 0), None

@@ -1,0 +1,67 @@
+"""The actor as a `Policy`: an observation and a subtask in, an action chunk in physical units out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from actor.preprocess import Preprocessor
+from actor.transforms import ResizeWithPad
+from actor.weights import Actor, load_actor
+from predimem.types import ActionChunk, Observation
+
+
+class ActorPolicy:
+    """Stateless: the noise is a function of the seed and the observation's step, nothing else."""
+
+    def __init__(self, actor: Actor, seed: int = 0, num_steps: int | None = None, device: str = "cpu") -> None:
+        self._config = actor.config
+        self._model = actor.model
+        self._preprocess = Preprocessor(actor.config, actor.stats, actor.tokenizer)
+        self._resize = ResizeWithPad(actor.config.model.image_size)
+        self._seed = seed
+        self._num_steps = actor.config.num_steps if num_steps is None else num_steps
+        self._device = device
+
+    def infer(self, observation: Observation, subtask: str) -> ActionChunk:
+        """float32 [H, A] from `observation.step` on. Raises ValueError if the observation does not fit."""
+        self._check(observation)
+        images = np.stack([self._resize(observation.images[name]) for name in self._config.cameras])
+        inputs = self._preprocess.inputs(images[None], observation.state[None], [subtask], self._device)
+        noise = self._noise(observation.step).to(self._device)
+        chunk = self._preprocess.actions(self._model.sample(inputs, noise, self._num_steps))[0]
+        return ActionChunk(start_step=observation.step, actions=chunk, subtask=subtask)
+
+    def _noise(self, step: int) -> torch.Tensor:
+        rng = np.random.default_rng([self._seed, step])
+        shape = (1, self._config.model.action_horizon, self._config.model.action_dim)
+        return torch.from_numpy(rng.standard_normal(shape, dtype=np.float32))
+
+    def _check(self, observation: Observation) -> None:
+        config = self._config
+        if set(observation.images) != set(config.cameras):
+            raise ValueError(
+                f"the actor expects the cameras {list(config.cameras)}, got {list(observation.images)}"
+            )
+        for name in config.cameras:
+            image, shape = observation.images[name], (*config.camera_shape, 3)
+            if image.shape != shape or image.dtype != np.uint8:
+                raise ValueError(
+                    f"{name} should be uint8 of shape {shape}, got {image.dtype} of shape {image.shape}"
+                )
+        if observation.state.shape != (config.state_dim,):
+            raise ValueError(
+                f"the actor expects a state of {config.state_dim} numbers, got shape {observation.state.shape}"
+            )
+
+
+def load_policy(
+    path: str | Path, seed: int = 0, num_steps: int | None = None, device: str = "cpu"
+) -> ActorPolicy:
+    """Read a weights folder. Raises ValueError (`WeightsError`) if it is missing, damaged or does not fit.
+
+    num_steps: Euler steps; the folder's config decides if None.
+    """
+    return ActorPolicy(load_actor(path, device), seed, num_steps, device)

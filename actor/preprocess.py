@@ -1,0 +1,55 @@
+"""The one way from observations and labels to tensors and back, shared by training and inference."""
+# ruff: noqa: F722 (shapes in annotations)
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from actor.normalize import NormStats
+from actor.pi05 import Prompted
+from actor.tokenizer import Tokenizer, tokenize
+from actor.transforms import Discretise, Normalise, PadActions, Unnormalise, UnpadActions
+from actor.weights import ActorConfig
+
+
+class Preprocessor:
+    def __init__(self, config: ActorConfig, stats: NormStats, tokenizer: Tokenizer) -> None:
+        if tokenizer.vocab_size > config.model.vocab_size:
+            raise ValueError(
+                f"the tokenizer has {tokenizer.vocab_size} tokens, model.vocab_size is only "
+                f"{config.model.vocab_size}: raise it in the config"
+            )
+        self._config = config
+        self._tokenizer = tokenizer
+        self._normalise_state, self._discretise = Normalise(stats.state), Discretise()
+        self._normalise, self._unnormalise = Normalise(stats.actions), Unnormalise(stats.actions)
+        self._pad = PadActions(config.model.action_dim)
+        self._unpad = UnpadActions(config.action_dim)
+
+    def inputs(
+        self, images: np.ndarray, state: np.ndarray, prompts: Sequence[str], device: str = "cpu"
+    ) -> Prompted:
+        """images: uint8 [b, C, H, W, 3] of the model's size; state: float32 [b, D]; n = b · g prompts."""
+        bins = self._discretise(self._normalise_state(state))
+        bins = np.repeat(bins, len(prompts) // len(images), axis=0)
+        tokens, mask = tokenize(self._tokenizer, prompts, bins, self._config.model.max_token_len)
+        pixels = torch.from_numpy(np.ascontiguousarray(images.transpose(0, 1, 4, 2, 3))).to(device)
+        return Prompted(
+            images=pixels.float() / 127.5 - 1,
+            image_mask=torch.ones(images.shape[:2], dtype=torch.bool, device=device),
+            tokens=torch.from_numpy(tokens).to(device),
+            token_mask=torch.from_numpy(mask).to(device),
+        )
+
+    def targets(self, chunks: np.ndarray) -> Float[Tensor, "n h a"]:
+        """Physical action chunks [n, H, A] to the model's normalised, padded ones."""
+        return torch.from_numpy(self._pad(self._normalise(chunks)))
+
+    def actions(self, chunks: Float[Tensor, "n h a"]) -> np.ndarray:
+        """The inverse of `targets`: float32 [n, H, A] in physical units."""
+        return self._unnormalise(self._unpad(chunks.float().cpu().numpy()))

@@ -1,0 +1,138 @@
+"""π0.5's prompt: the subtask and the discretised state as text, and the text as tokens."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+PAD, BOS, UNKNOWN = "<pad>", "<bos>", "<unk>"
+BINS = 256
+
+
+def render_prompt(subtask: str, state_bins: Sequence[int] | np.ndarray) -> str:
+    """The text that both training and inference see (openpi's π0.5 format)."""
+    cleaned = subtask.strip().replace("_", " ").replace("\n", " ")
+    return f"Task: {cleaned}, State: {' '.join(str(int(b)) for b in state_bins)};\nAction: "
+
+
+class Tokenizer(Protocol):
+    """Text to token numbers, a beginning-of-sequence token first; 0 pads."""
+
+    @property
+    def vocab_size(self) -> int: ...
+
+    def encode(self, text: str) -> list[int]: ...
+
+
+class WordTokenizer:
+    """The tiny tokenizer: one token per word, per punctuation mark and per state bin."""
+
+    def __init__(self, text: str) -> None:
+        """`text`: the contents of a tokenizer.json."""
+        from tokenizers import Tokenizer as Backend
+
+        self._backend = Backend.from_str(text)
+
+    @property
+    def vocab_size(self) -> int:
+        return self._backend.get_vocab_size()
+
+    @property
+    def text(self) -> str:
+        return self._backend.to_str(pretty=True)
+
+    def encode(self, text: str) -> list[int]:
+        return self._backend.encode(text).ids
+
+    def number_ids(self) -> list[int]:
+        """The tokens of the state bins 0 ... 255, in order."""
+        return [self._backend.token_to_id(str(i)) for i in range(BINS)]
+
+
+class PaliGemmaTokenizer:
+    """PaliGemma's sentencepiece model, which the user supplies as a file."""
+
+    def __init__(self, path: str | Path) -> None:
+        from sentencepiece import SentencePieceProcessor
+
+        self._backend = SentencePieceProcessor(model_file=str(path))
+
+    @property
+    def vocab_size(self) -> int:
+        return self._backend.vocab_size()
+
+    def encode(self, text: str) -> list[int]:
+        return [self._backend.bos_id(), *self._backend.encode(text)]
+
+
+def train_word_tokenizer(subtasks: Iterable[str]) -> WordTokenizer:
+    """The vocabulary of the prompts with these subtasks: 256 numbers and their words, sorted."""
+    from tokenizers import Tokenizer as Backend
+    from tokenizers.models import WordLevel
+    from tokenizers.normalizers import Lowercase
+    from tokenizers.pre_tokenizers import Whitespace
+    from tokenizers.processors import TemplateProcessing
+
+    split = Whitespace()
+    prompts = [render_prompt(subtask, [0]) for subtask in subtasks]
+    words = {word for prompt in prompts for word, _ in split.pre_tokenize_str(prompt.lower())}
+    numbers = [str(i) for i in range(BINS)]
+    vocabulary = [PAD, BOS, UNKNOWN, *numbers, *sorted(words - set(numbers))]
+    backend = Backend(WordLevel({word: i for i, word in enumerate(vocabulary)}, unk_token=UNKNOWN))
+    backend.normalizer = Lowercase()
+    backend.pre_tokenizer = split
+    backend.post_processor = TemplateProcessing(single=f"{BOS} $A", special_tokens=[(BOS, 1)])
+    return WordTokenizer(backend.to_str())
+
+
+def load_tokenizer(path: str | Path) -> Tokenizer:
+    """`*.json` is a tiny tokenizer, `*.model` PaliGemma's. Raises ValueError if it cannot be read."""
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(
+            f"tokenizer not found: {path} (the full model needs PaliGemma's paligemma_tokenizer.model; give "
+            "its path as `tokenizer` in the config)"
+        )
+    try:
+        return WordTokenizer(path.read_text()) if path.suffix == ".json" else PaliGemmaTokenizer(path)
+    except Exception as error:  # both libraries raise bare exceptions of their own
+        raise ValueError(f"{path} is not a readable tokenizer: {error}") from error
+
+
+def save_tokenizer(tokenizer: Tokenizer, path: str | Path) -> None:
+    """Only the tiny tokenizer is ours to write: PaliGemma's stays where the config says."""
+    if isinstance(tokenizer, WordTokenizer):
+        Path(path).write_text(tokenizer.text)
+
+
+def tokenize(
+    tokenizer: Tokenizer, subtasks: Sequence[str], state_bins: np.ndarray, max_len: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Prompts to int64 [n, l] and bool [n, l], padded to the longest (padding changes no result).
+
+    state_bins: int [n, D]. A subtask too long for `max_len` loses its last words, never the state.
+    """
+    rows = [_encode(tokenizer, s, bins, max_len) for s, bins in zip(subtasks, state_bins, strict=True)]
+    length = max(len(row) for row in rows)
+    tokens = np.zeros((len(rows), length), np.int64)
+    mask = np.zeros((len(rows), length), bool)
+    for i, row in enumerate(rows):
+        tokens[i, : len(row)], mask[i, : len(row)] = row, True
+    return tokens, mask
+
+
+def _encode(tokenizer: Tokenizer, subtask: str, bins: np.ndarray, max_len: int) -> list[int]:
+    words = subtask.split()
+    while True:
+        ids = tokenizer.encode(render_prompt(" ".join(words), bins))
+        if len(ids) <= max_len:
+            if len(words) < len(subtask.split()):
+                warnings.warn(f"subtask cut to {len(words)} words to fit {max_len} tokens", stacklevel=3)
+            return ids
+        if not words:
+            raise ValueError(f"max_token_len {max_len} is too short for a state of {len(bins)} numbers")
+        words = words[: len(words) // 2] if len(words) > 64 else words[:-1]

@@ -1,0 +1,327 @@
+"""Training the actor: `predimem train actor --config configs/actor/tiny.yaml`.
+
+Every batch and every noise sample is a function of (seed, step) alone: a run that was interrupted
+and resumed gives the same weights as one that was not.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import hashlib
+import json
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from tqdm import tqdm
+
+from actor.auxiliary import AuxiliaryConfig
+from actor.checkpoint import Checkpoint, Interruption, load_checkpoint, save_checkpoint
+from actor.dataset import FrameSet, SamplingConfig, load_frame_sets
+from actor.learner import Learner, order_number_embeddings, validate
+from actor.names import from_openpi
+from actor.normalize import NormStats, compute_quantiles, load_stats, save_stats
+from actor.pi05 import Pi05
+from actor.preprocess import Preprocessor
+from actor.tokenizer import Tokenizer, WordTokenizer, load_tokenizer, save_tokenizer, train_word_tokenizer
+from actor.weights import (
+    STATS_FILE,
+    Actor,
+    ActorConfig,
+    load_into,
+    read_safetensors,
+    save_actor,
+    tokenizer_path,
+)
+from predimem.config import from_dict, to_dict
+from predimem.episodes import list_episodes
+
+CHECKPOINT_FILE = "checkpoint.pt"
+LOG_FILE = "log.jsonl"
+SUMMARY_FILE = "summary.json"
+_MAY_CHANGE = ("episodes", "out", "threads", "checkpoint_every", "validate_every", "log_every")
+
+
+@dataclass(frozen=True)
+class OptimiserConfig:
+    """AdamW with linear warm-up, a plateau, and a linear decay to 2 % over the last `decay_share`.
+
+    ema_decay: of the weights that are validated and exported; 0 keeps no average.
+    """
+
+    learning_rate: float = 1.2e-3
+    weight_decay: float = 0.02
+    betas: tuple[float, ...] = (0.9, 0.95)
+    warmup_steps: int = 60
+    decay_share: float = 0.4
+    clip_norm: float = 1.0
+    ema_decay: float = 0.998
+
+    def learning_rate_at(self, step: int, steps: int) -> float:
+        """The rate of the step after `step` steps are done."""
+        warm = min(1.0, (step + 1) / max(1, self.warmup_steps))
+        left = (steps - step) / max(1.0, self.decay_share * steps)
+        return self.learning_rate * warm * min(1.0, max(0.02, left))
+
+
+@dataclass(frozen=True)
+class ActorTrainConfig:
+    """One training run. flow_samples: noise samples per prompt; val_every: each such episode validates.
+
+    init_from: a safetensors file under openpi's names to start from (its action head must fit).
+    """
+
+    episodes: str = "runs/data/mikasa"
+    out: str = "runs/train/actor"
+    init_from: str | None = None
+    seed: int = 0
+    steps: int = 2200
+    device: str = "cpu"
+    bfloat16: bool = False
+    threads: int | None = None
+    val_every: int = 10
+    flow_samples: int = 2
+    checkpoint_every: int = 100
+    validate_every: int = 200
+    log_every: int = 20
+    actor: ActorConfig = field(default_factory=ActorConfig)
+    sampling: SamplingConfig = field(default_factory=SamplingConfig)
+    auxiliary: AuxiliaryConfig = field(default_factory=AuxiliaryConfig)
+    optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "val_every", "flow_samples", "checkpoint_every", "validate_every", "log_every"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+
+
+def train(
+    config: ActorTrainConfig,
+    episodes: str | Path | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    progress: bool = True,
+) -> Path:
+    """Train to `config.steps` and export; returns the folder that `actor.policy.load_policy` reads.
+
+    Ctrl-C finishes the step, writes a checkpoint and raises KeyboardInterrupt; `resume` goes on from
+    it. Raises ValueError if `out` holds a run already and `resume` is not set, if the run there had
+    another config or other episodes, or if the data cannot be used.
+    """
+    config = dataclasses.replace(
+        config, episodes=str(episodes or config.episodes), out=str(out or config.out)
+    )
+    if config.threads is not None:
+        torch.set_num_threads(config.threads)
+    run = Path(config.out)
+    checkpoint = _previous(run, config, resume)
+    train_frames, val_frames = load_frame_sets(config.episodes, config.actor, config.val_every)
+    stats, tokenizer = _prepare(run, config, train_frames, fresh=checkpoint is None)
+    preprocess = Preprocessor(config.actor, stats, tokenizer)
+    learner = _new_learner(config, train_frames, tokenizer)
+    average = copy.deepcopy(learner).requires_grad_(False) if config.optimiser.ema_decay else learner
+    optimiser = torch.optim.AdamW(
+        learner.parameters(),
+        lr=config.optimiser.learning_rate,
+        weight_decay=config.optimiser.weight_decay,
+        betas=(config.optimiser.betas[0], config.optimiser.betas[1]),
+    )
+    start = 0
+    if checkpoint is not None:
+        start = checkpoint.step
+        learner.load_state_dict(checkpoint.learner)
+        average.load_state_dict(checkpoint.average)
+        optimiser.load_state_dict(checkpoint.optimiser)
+    log = _Log(run / LOG_FILE, start)
+    figures: dict[str, float] = {}
+    bar = tqdm(range(start, config.steps), initial=start, total=config.steps, disable=not progress, unit="step")
+    with Interruption() as interruption:
+        for step in bar:
+            losses = _step(learner, average, optimiser, train_frames, preprocess, config, step)
+            log.add(losses)
+            done = step + 1
+            last = done == config.steps or interruption.requested
+            if done % config.log_every == 0 or last:
+                row = log.write(done, optimiser.param_groups[0]["lr"])
+                bar.set_postfix({name: f"{value:.3f}" for name, value in row.items() if name in losses})
+            if done % config.validate_every == 0 or done == config.steps:
+                figures = validate(
+                    average, val_frames, preprocess, config.sampling, config.actor.num_steps
+                )
+                log.write_validation(done, figures)
+                bar.write(f"step {done}: " + ", ".join(f"{k} {v:.4f}" for k, v in figures.items()))
+            if done % config.checkpoint_every == 0 or last:
+                _save(run, config, done, learner, average, optimiser)
+            if interruption.requested and done < config.steps:
+                raise KeyboardInterrupt(f"stopped after step {done}; `--resume` goes on from there")
+    _summarise(run, config, average, train_frames, val_frames, figures, log.seconds)
+    return export(run, run / "weights")
+
+
+def export(run: str | Path, folder: str | Path) -> Path:
+    """Write the weights folder of a run's last checkpoint: averaged weights in float16, no training heads."""
+    run = Path(run)
+    checkpoint = load_checkpoint(run / CHECKPOINT_FILE)
+    config = from_dict(ActorTrainConfig, checkpoint.config, where=str(run / CHECKPOINT_FILE))
+    weights = {
+        name.removeprefix("model."): tensor
+        for name, tensor in checkpoint.average.items()
+        if name.startswith("model.")
+    }
+    model = Pi05(config.actor.model)
+    load_into(model, weights, run / CHECKPOINT_FILE)
+    tokenizer = load_tokenizer(tokenizer_path(run, config.actor))
+    save_actor(folder, Actor(config.actor, model, load_stats(run / STATS_FILE), tokenizer))
+    return Path(folder)
+
+
+def _step(
+    learner: Learner,
+    average: Learner,
+    optimiser: torch.optim.Optimizer,
+    frames: FrameSet,
+    preprocess: Preprocessor,
+    config: ActorTrainConfig,
+    step: int,
+) -> dict[str, float]:
+    for group in optimiser.param_groups:
+        group["lr"] = config.optimiser.learning_rate_at(step, config.steps)
+    batch = frames.batch(np.random.default_rng([config.seed, step]), config.sampling)
+    generator = torch.Generator().manual_seed(int(np.random.default_rng([config.seed, step, 1]).integers(2**62)))
+    with torch.autocast(config.device, torch.bfloat16, enabled=config.bfloat16):
+        losses = learner.losses(batch, preprocess, generator, config.flow_samples)
+    optimiser.zero_grad(set_to_none=True)
+    losses["total"].backward()
+    torch.nn.utils.clip_grad_norm_(learner.parameters(), config.optimiser.clip_norm)
+    optimiser.step()
+    if average is not learner:
+        decay = min(config.optimiser.ema_decay, (1 + step) / (10 + step))
+        with torch.no_grad():
+            for mean, value in zip(average.parameters(), learner.parameters(), strict=True):
+                mean.lerp_(value, 1 - decay)
+    return {name: float(loss.detach()) for name, loss in losses.items()}
+
+
+def _new_learner(config: ActorTrainConfig, frames: FrameSet, tokenizer: Tokenizer) -> Learner:
+    torch.manual_seed(config.seed)
+    learner = Learner(config.actor.model, config.auxiliary, frames.targets_m)
+    if config.init_from is not None:
+        load_into(learner.model, from_openpi(read_safetensors(config.init_from)), config.init_from)
+    elif isinstance(tokenizer, WordTokenizer):
+        generator = torch.Generator().manual_seed(config.seed)
+        order_number_embeddings(learner.model.language_model, tokenizer.number_ids(), generator)
+    return learner.to(config.device)
+
+
+def _prepare(
+    run: Path, config: ActorTrainConfig, frames: FrameSet, fresh: bool
+) -> tuple[NormStats, Tokenizer]:
+    """Statistics and tokenizer of the run: made from the training frames, or read back on resuming."""
+    path = tokenizer_path(run, config.actor)
+    if fresh:
+        run.mkdir(parents=True, exist_ok=True)
+        save_stats(run / STATS_FILE, NormStats(compute_quantiles(frames.states), compute_quantiles(frames.chunks)))
+        if path.suffix == ".json":
+            save_tokenizer(train_word_tokenizer(frames.prompts), path)
+    return load_stats(run / STATS_FILE), load_tokenizer(path)
+
+
+def _previous(run: Path, config: ActorTrainConfig, resume: bool) -> Checkpoint | None:
+    path = run / CHECKPOINT_FILE
+    if not path.is_file():
+        return None
+    if not resume:
+        raise ValueError(f"{run} already holds a run: pass --resume to go on with it, or choose another --out")
+    checkpoint = load_checkpoint(path)
+    before, now = checkpoint.config, to_dict(config)
+    for name in now:
+        if name not in _MAY_CHANGE and json.dumps(before.get(name)) != json.dumps(now[name]):
+            raise ValueError(f"{run} was trained with {name} = {before.get(name)}, the config says {now[name]}")
+    if checkpoint.episodes != _digest(config.episodes):
+        raise ValueError(f"the episodes under {config.episodes} are not those that {run} was trained on")
+    return checkpoint
+
+
+def _save(
+    run: Path,
+    config: ActorTrainConfig,
+    step: int,
+    learner: Learner,
+    average: Learner,
+    optimiser: torch.optim.Optimizer,
+) -> None:
+    checkpoint = Checkpoint(
+        step=step,
+        learner=learner.state_dict(),
+        average=average.state_dict(),
+        optimiser=optimiser.state_dict(),
+        config=to_dict(config),
+        episodes=_digest(config.episodes),
+    )
+    save_checkpoint(run / CHECKPOINT_FILE, checkpoint)
+
+
+def _digest(episodes: str) -> str:
+    root = Path(episodes)
+    names = "\n".join(str(path.relative_to(root)) for path in list_episodes(root))
+    return hashlib.sha256(names.encode()).hexdigest()
+
+
+def _summarise(
+    run: Path,
+    config: ActorTrainConfig,
+    average: Learner,
+    train_frames: FrameSet,
+    val_frames: FrameSet,
+    figures: dict[str, float],
+    seconds: float,
+) -> None:
+    summary: dict[str, Any] = {
+        "config": to_dict(config),
+        "parameters": sum(p.numel() for p in average.model.parameters()),
+        "training_episodes": len(train_frames.episodes),
+        "validation_episodes": len(val_frames.episodes),
+        "validation": figures,
+        "seconds": round(seconds, 1),
+    }
+    (run / SUMMARY_FILE).write_text(json.dumps(summary, indent=1) + "\n")
+
+
+class _Log:
+    """JSON lines: running means of the losses, and validation figures. Resuming drops later rows."""
+
+    def __init__(self, path: Path, start: int) -> None:
+        rows = [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
+        rows = [row for row in rows if row["step"] <= start]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        self._path = path
+        self._before = max((row.get("seconds", 0.0) for row in rows), default=0.0)
+        self._began = time.monotonic()
+        self._sums: dict[str, list[float]] = {}
+
+    @property
+    def seconds(self) -> float:
+        """Training time, over all the parts of an interrupted run."""
+        return self._before + time.monotonic() - self._began
+
+    def add(self, losses: dict[str, float]) -> None:
+        for name, value in losses.items():
+            self._sums.setdefault(name, []).append(value)
+
+    def write(self, step: int, learning_rate: float) -> dict[str, float]:
+        row = {"step": step, "seconds": round(self.seconds, 1), "learning_rate": learning_rate}
+        row |= {name: float(np.mean(values)) for name, values in self._sums.items()}
+        self._sums = {}
+        self._append(row)
+        return row
+
+    def write_validation(self, step: int, figures: dict[str, float]) -> None:
+        self._append({"step": step, **{f"val_{name}": value for name, value in figures.items()}})
+
+    def _append(self, row: dict[str, float]) -> None:
+        with self._path.open("a") as file:
+            file.write(json.dumps(row) + "\n")

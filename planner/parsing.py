@@ -1,0 +1,58 @@
+"""From the planner's answer to a `Plan`: strict, because a wrong answer must be seen, not guessed at."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from predimem.types import MemorySnapshot, Plan
+
+FIELDS = ("current_primitive", "keyframe_positions")
+
+
+class AnswerError(ValueError):
+    """An answer that is not the JSON asked for."""
+
+
+def parse_plan(text: str, snapshot: MemorySnapshot) -> Plan:
+    """The plan that answers `snapshot`. Positions become absolute steps of its recent window.
+
+    Never raises on a bad answer: the plan then has no subtask and says why in `error`.
+    """
+    try:
+        subtask, positions = parse_answer(text, window=len(snapshot.recent))
+    except AnswerError as error:
+        return Plan(snapshot.episode_id, snapshot.step, None, (), text, str(error))
+    steps = tuple(snapshot.recent[position - 1].step for position in positions)
+    return Plan(snapshot.episode_id, snapshot.step, subtask, steps, text)
+
+
+def parse_answer(text: str, window: int) -> tuple[str, tuple[int, ...]]:
+    """(subtask, sorted 1-indexed positions). Raises AnswerError unless `text` is exactly one JSON object
+    with the two fields, a non-empty string and a list of integers in 1..window."""
+    try:
+        answer = json.loads(text, object_pairs_hook=_no_repeats)
+    except json.JSONDecodeError as error:
+        raise AnswerError(f"not JSON: {error.msg} at character {error.pos}") from error
+    except RecursionError:
+        raise AnswerError("not JSON that can be read: nested too deeply") from None
+    if not isinstance(answer, dict):
+        raise AnswerError(f"expected a JSON object, got {type(answer).__name__}")
+    if set(answer) != set(FIELDS):
+        raise AnswerError(f"expected exactly the fields {', '.join(FIELDS)}, got {', '.join(answer) or 'none'}")
+    subtask, positions = answer["current_primitive"], answer["keyframe_positions"]
+    if not isinstance(subtask, str) or not subtask.strip():
+        raise AnswerError(f"current_primitive must be a non-empty string, got {subtask!r}")
+    if not isinstance(positions, list) or not all(type(p) is int for p in positions):
+        raise AnswerError(f"keyframe_positions must be a list of integers, got {positions!r}")
+    outside = [p for p in positions if not 1 <= p <= window]
+    if outside:
+        raise AnswerError(f"keyframe position {outside[0]} lies outside the recent window 1..{window}")
+    return subtask, tuple(sorted(set(positions)))
+
+
+def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    keys = [key for key, _ in pairs]
+    if len(set(keys)) != len(keys):
+        raise AnswerError(f"a field appears twice: {', '.join(keys)}")
+    return dict(pairs)

@@ -1,0 +1,155 @@
+"""S2's prompt: one renderer for training and inference (002 §8, with the keyframes of the bank)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from predimem.types import Frame, MemorySnapshot
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+IMAGE_TAG = "<image>"
+
+
+@dataclass(frozen=True)
+class PromptConfig:
+    """cameras: names in the order in which a timestep's images are shown. recent_window: timesteps of a
+    full window, as the system prompt states it. keyframes: False is the ablation whose prompt has no
+    keyframe section. image_patch_size: the vision tower's, by which qwen-vl-utils sizes the images."""
+
+    cameras: tuple[str, ...] = ("base_camera", "hand_camera")
+    recent_window: int = 5
+    keyframes: bool = True
+    image_patch_size: int = 16
+
+    def __post_init__(self) -> None:
+        if not self.cameras or len(set(self.cameras)) != len(self.cameras):
+            raise ValueError(f"cameras must be distinct names, at least one, got {self.cameras}")
+
+
+@dataclass(frozen=True, eq=False)
+class Prompt:
+    """messages: system and user, in the roles-and-strings form that ms-swift reads, with one `<image>`
+    for each of `images` (RGB, as the environment gave them: `size_images` sizes them for the model)."""
+
+    messages: list[dict[str, str]]
+    images: list[np.ndarray]
+
+
+def render_prompt(snapshot: MemorySnapshot, config: PromptConfig) -> Prompt:
+    """The prompt for one snapshot. Raises ValueError if a frame lacks a camera of `config.cameras`."""
+    frames = (*snapshot.keyframes, *snapshot.recent) if config.keyframes else snapshot.recent
+    images = [_image(frame, camera) for frame in frames for camera in config.cameras]
+    lines = [f"{TASK}{snapshot.instruction}", _camera_order(config)]
+    if config.keyframes:
+        lines.append(KEYFRAMES if snapshot.keyframes else NO_KEYFRAMES)
+        lines += [_timestep(frame, config) for frame in snapshot.keyframes]
+    lines.append(RECENT)
+    lines += [_timestep(frame, config) for frame in snapshot.recent]
+    lines.append(RETURN)
+    messages = [
+        {"role": "system", "content": system_prompt(config)},
+        {"role": "user", "content": "\n".join(lines)},
+    ]
+    return Prompt(messages, images)
+
+
+def system_prompt(config: PromptConfig) -> str:
+    return "\n".join(_system_lines(config))
+
+
+def render_answer(subtask: str, keyframe_positions: Sequence[int]) -> str:
+    """The label: strict JSON without blanks, as in 002 §8."""
+    answer = {"current_primitive": subtask, "keyframe_positions": list(keyframe_positions)}
+    return json.dumps(answer, separators=(",", ":"))
+
+
+def fixed_phrases(config: PromptConfig, instructions: Sequence[str] = ()) -> list[str]:
+    """The parts of prompts and answers that are always the same: a small tokenizer spends one token on
+    each of them (see `planner.tokenizer`)."""
+    *system, last = _system_lines(config)
+    user = [*(f"{TASK}{instruction}" for instruction in instructions), _camera_order(config)]
+    user += [KEYFRAMES, NO_KEYFRAMES, RECENT]
+    answer = ['{"current_primitive":"', '","keyframe_positions":[', "]}"]
+    return [*(f"{line}\n" for line in (*system, *user)), last, RETURN, *answer]
+
+
+def size_images(images: Sequence[np.ndarray], config: PromptConfig) -> list[Image]:
+    """RGB uint8 [H, W, 3] to PIL images of the size that qwen-vl-utils chooses, as in training."""
+    from PIL import Image
+    from qwen_vl_utils import fetch_image
+
+    patch = config.image_patch_size
+    return [fetch_image({"image": Image.fromarray(image)}, image_patch_size=patch) for image in images]
+
+
+def chat_messages(messages: Sequence[dict[str, str]]) -> list[dict[str, Any]]:
+    """The messages in the form of transformers' chat templates: `<image>` becomes an image item."""
+    result = []
+    for message in messages:
+        content: list[dict[str, str]] = []
+        for index, text in enumerate(message["content"].split(IMAGE_TAG)):
+            if index:
+                content.append({"type": "image"})
+            if text:
+                content.append({"type": "text", "text": text})
+        result.append({"role": message["role"], "content": content})
+    return result
+
+
+TASK = "Global task: "
+KEYFRAMES = "Historical keyframes, oldest first:"
+NO_KEYFRAMES = "Historical keyframes: none yet."
+RECENT = "Recent window, oldest timestep first, ending at the current frame:"
+RETURN = (
+    "Return strict JSON with the fields current_primitive and keyframe_positions "
+    "(1-indexed positions inside the recent window)."
+)
+
+
+def _system_lines(config: PromptConfig) -> list[str]:
+    window = f"recent {config.recent_window}-timestep window"
+    cameras = " and one ".join(f"{camera} image" for camera in config.cameras)
+    evidence = [f"A {window} that ends at the current frame."]
+    rules = [
+        f"- Each timestep contains {len(config.cameras)} images: one {cameras}.",
+        f"- The {window} is the primary evidence for the current action.",
+        "- keyframe_positions is an empty list unless a keyframe lies inside the current window.",
+        "- Return strict JSON only, without any other text.",
+        "- Return exactly two fields:",
+        "  - current_primitive: the primitive action that the robot should execute now.",
+        f"  - keyframe_positions: 1-indexed positions of keyframes inside the {window}.",
+    ]
+    if config.keyframes:
+        evidence.insert(0, "Historical keyframes from earlier in the same episode.")
+        rules.insert(0, "- Historical keyframes are earlier than the current window.")
+    return [
+        "You plan for a robot whose tasks need memory.",
+        "Infer the current primitive action from these images:",
+        *(f"{number}. {text}" for number, text in enumerate(evidence, start=1)),
+        "Rules:",
+        *rules,
+    ]
+
+
+def _camera_order(config: PromptConfig) -> str:
+    return f"Camera order for every timestep: {', '.join(config.cameras)}."
+
+
+def _timestep(frame: Frame, config: PromptConfig) -> str:
+    return f"step {frame.step} ({frame.time_s:.2f} s): {IMAGE_TAG * len(config.cameras)}"
+
+
+def _image(frame: Frame, camera: str) -> np.ndarray:
+    try:
+        return frame.images[camera]
+    except KeyError:
+        raise ValueError(
+            f"the frame of step {frame.step} has no camera {camera!r}; it has {', '.join(frame.images)}"
+        ) from None

@@ -1,0 +1,121 @@
+"""The tiny planner's tokenizer: byte-level BPE with Qwen's special tokens, and one token per fixed phrase.
+
+It is trained on rendered prompts and answers. The phrases that never change (rules, section headings,
+the answer's JSON skeleton) are added as tokens of their own: a prompt is then mostly images, and an
+answer takes about ten tokens. It is stock Hugging Face: any loader reads it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tokenizers import AddedToken, Tokenizer, decoders, normalizers, pre_tokenizers, trainers
+from tokenizers import Regex as TokenRegex
+from tokenizers.models import BPE
+from transformers import Qwen2Tokenizer
+from transformers.models.qwen2.tokenization_qwen2 import PRETOKENIZE_REGEX
+
+from planner.prompt import PromptConfig, fixed_phrases, render_answer
+
+SPECIAL_TOKENS = (
+    "<|endoftext|>",
+    "<|im_start|>",
+    "<|im_end|>",
+    "<|vision_start|>",
+    "<|vision_end|>",
+    "<|vision_pad|>",
+    "<|image_pad|>",
+    "<|video_pad|>",
+)
+END_OF_ANSWER = "<|im_end|>"
+CHAT_TEMPLATE = (
+    "{%- for message in messages -%}"
+    "{{- '<|im_start|>' + message.role + '\\n' -}}"
+    "{%- if message.content is string -%}{{- message.content -}}"
+    "{%- else -%}{%- for item in message.content -%}"
+    "{%- if item.type == 'image' -%}{{- '<|vision_start|><|image_pad|><|vision_end|>' -}}"
+    "{%- else -%}{{- item.text -}}{%- endif -%}"
+    "{%- endfor -%}{%- endif -%}{{- '<|im_end|>\\n' -}}"
+    "{%- endfor -%}"
+    "{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\\n' -}}{%- endif -%}"
+)
+
+
+@dataclass(frozen=True)
+class TokenizerConfig:
+    """What the tokenizer must spell well. vocab_size: upper bound, special tokens and phrases excluded.
+
+    instructions: the global tasks. subtasks: answers, in which `{name}` stands for every word of the
+    list `words[name]`. words also says which tokens decide an answer (`deciding_words`).
+    """
+
+    vocab_size: int = 640
+    instructions: tuple[str, ...] = ()
+    subtasks: tuple[str, ...] = ()
+    words: dict[str, list[str]] | None = None
+
+    def all_subtasks(self) -> list[str]:
+        """Every subtask with its words filled in."""
+        words = self.words or {}
+        filled = []
+        for template in self.subtasks:
+            used = [name for name in words if f"{{{name}}}" in template]
+            for choice in itertools.product(*(words[name] for name in used)):
+                filled.append(template.format(**dict(zip(used, choice, strict=True))))
+        return filled
+
+    def deciding_words(self) -> list[str]:
+        return [word for values in (self.words or {}).values() for word in values]
+
+
+def train_tokenizer(config: TokenizerConfig, prompt: PromptConfig) -> Qwen2Tokenizer:
+    """A tokenizer for this prompt. Raises ValueError if a deciding word takes more than one token."""
+    bpe = Tokenizer(BPE())
+    bpe.normalizer = normalizers.NFC()
+    bpe.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(TokenRegex(PRETOKENIZE_REGEX), behavior="isolated", invert=False),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    bpe.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=config.vocab_size,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    bpe.train_from_iterator(_corpus(config, prompt) * 4, trainer)
+    bpe.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in SPECIAL_TOKENS])
+    phrases = fixed_phrases(prompt, config.instructions)
+    bpe.add_tokens([AddedToken(phrase, normalized=False) for phrase in phrases])
+    tokenizer = Qwen2Tokenizer(
+        tokenizer_object=bpe,
+        eos_token=END_OF_ANSWER,
+        pad_token="<|endoftext|>",
+        unk_token=None,
+        additional_special_tokens=list(SPECIAL_TOKENS),
+        clean_up_tokenization_spaces=False,
+    )
+    tokenizer.chat_template = CHAT_TEMPLATE
+    deciding_token_ids(tokenizer, config.deciding_words())
+    return tokenizer
+
+
+def deciding_token_ids(tokenizer: Qwen2Tokenizer, words: Sequence[str]) -> tuple[int, ...]:
+    """The tokens of these words as they stand inside an answer (after a blank)."""
+    ids = []
+    for word in words:
+        tokens = tokenizer(f" {word}", add_special_tokens=False).input_ids
+        if len(tokens) != 1:
+            raise ValueError(f"{word!r} takes {len(tokens)} tokens: raise the tokenizer's vocab_size")
+        ids.append(tokens[0])
+    return tuple(ids)
+
+
+def _corpus(config: TokenizerConfig, prompt: PromptConfig) -> list[str]:
+    times = [f"step {step} ({step / 20:.2f} s): \n" for step in range(100)]
+    answers = [render_answer(subtask, [1]) for subtask in config.all_subtasks()] * 4
+    tasks = [f"Global task: {instruction}" for instruction in config.instructions] * 4
+    return [*times, *answers, *tasks, *fixed_phrases(prompt), "system\nuser\nassistant\n"]

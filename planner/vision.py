@@ -1,0 +1,295 @@
+"""Self-supervised pretraining of a tiny vision tower, from pixels alone; afterwards it is frozen.
+
+A pretrained Qwen3-VL brings a tower that sees colours; a tiny one has to learn it first. Every merged
+token predicts, of its own cell of the image, a thumbnail and which palette colours are present. The
+palette is found by k-means over the frames' colours with rare ones weighted up, so that an object of
+thirty pixels counts as much as the table. No labels, no task knowledge.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from torch.nn import functional as F
+from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLVisionModel
+
+WEIGHTS, REPORT, CHECKPOINT = "vision.safetensors", "vision.json", "vision.partial.pt"
+_LEVELS = 32  # colours are binned to 5 bits a channel
+
+
+@dataclass(frozen=True)
+class VisionConfig:
+    """directory: where the tower is kept, for all planners that share it. palette_size: colours.
+    present_pixels: a colour counts as present in a cell from this many pixels. shift_pixels: frames are
+    moved by up to this much. max_frames: frames used, drawn at random."""
+
+    directory: str = "runs/train/planner-vision"
+    palette_size: int = 24
+    present_pixels: int = 5
+    steps: int = 900
+    batch_size: int = 32
+    learning_rate: float = 2e-3
+    shift_pixels: int = 6
+    max_frames: int = 6_000
+    save_steps: int = 200
+    seed: int = 0
+
+
+def fit_palette(frames: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+    """[size, 3] float32 RGB: k-means over the colours of uint8 [N, H, W, 3]. A colour's weight grows
+    with the logarithm of its frequency, and with its saturation."""
+    bins = (frames // (256 // _LEVELS)).reshape(-1, 3).astype(np.int64)
+    counts = np.bincount(bins @ (_LEVELS**2, _LEVELS, 1), minlength=_LEVELS**3)
+    used = np.flatnonzero(counts > max(2, len(frames) // 200))
+    colours = np.stack([used // _LEVELS**2, used // _LEVELS % _LEVELS, used % _LEVELS], 1) + 0.5
+    colours = (colours * (256 // _LEVELS)).astype(np.float32)
+    weights = np.log(counts[used]) * (0.25 + np.ptp(colours, axis=1) / 255.0)
+    centres = colours[rng.choice(len(colours), min(size, len(colours)), replace=False, p=weights / weights.sum())]
+    for _ in range(25):
+        nearest = _nearest(colours, centres)
+        for k in range(len(centres)):
+            mine = nearest == k
+            if mine.any():
+                centres[k] = np.average(colours[mine], axis=0, weights=weights[mine])
+    return centres
+
+
+class CellTargets:
+    """What a cell of the image holds: thumbnails and palette counts, for square cells of `cell` px."""
+
+    def __init__(self, palette: np.ndarray, cell: int, present_pixels: int):
+        step = 256 // _LEVELS
+        axis = (np.arange(_LEVELS) + 0.5) * step
+        grid = np.stack(np.meshgrid(axis, axis, axis, indexing="ij"), -1).reshape(-1, 3).astype(np.float32)
+        self._table = torch.from_numpy(_nearest(grid, palette))
+        self._size, self._cell, self._present = len(palette), cell, present_pixels
+
+    def __call__(self, frames: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """uint8 [N, 3, H, W] -> per cell, row-major: thumbnails [N, cells, 48] in -1..1, log counts
+        [N, cells, K], presence [N, cells, K] (0 or 1)."""
+        count, _, height, width = frames.shape
+        rows, columns = height // self._cell, width // self._cell
+        small = F.avg_pool2d(frames.float() / 127.5 - 1.0, self._cell // 4)
+        small = small.view(count, 3, rows, 4, columns, 4).permute(0, 2, 4, 1, 3, 5)
+        bins = frames.long() // (256 // _LEVELS)
+        colour = self._table[(bins[:, 0] * _LEVELS + bins[:, 1]) * _LEVELS + bins[:, 2]]
+        colour = colour.view(count, rows, self._cell, columns, self._cell).permute(0, 1, 3, 2, 4)
+        colour = colour.reshape(count, rows * columns, -1)
+        counts = torch.zeros(count, rows * columns, self._size)
+        counts.scatter_add_(2, colour, torch.ones_like(colour, dtype=torch.float32))
+        present = (counts >= self._present).float()
+        return small.reshape(count, rows * columns, 48), torch.log1p(counts), present
+
+
+class _Readout(nn.Module):
+    """Linear readouts of the targets from one set of merged features."""
+
+    def __init__(self, width: int, palette_size: int):
+        super().__init__()
+        self.thumbnail = nn.Linear(width, 48)
+        self.log_counts = nn.Linear(width, palette_size)
+        self.present = nn.Linear(width, palette_size)
+
+    def loss(self, features: Tensor, targets: tuple[Tensor, Tensor, Tensor], rarity: Tensor) -> Tensor:
+        thumbnail, log_counts, present = targets
+        presence = F.binary_cross_entropy_with_logits(
+            self.present(features), present, pos_weight=rarity, reduction="mean"
+        )
+        return (
+            F.mse_loss(self.thumbnail(features), thumbnail)
+            + 0.1 * F.mse_loss(self.log_counts(features), log_counts)
+            + presence
+        )
+
+
+def pretrain_tower(
+    tower: Qwen3VLVisionModel,
+    image_processor: Any,
+    frames: np.ndarray,
+    held_out: np.ndarray,
+    config: VisionConfig,
+    folder: Path,
+) -> dict[str, Tensor]:
+    """Train `tower` in place on frames uint8 [N, H, W, 3] and return its state dict.
+
+    The result is kept in `folder`; if it is there already, it is loaded instead. Interrupted training
+    goes on from its last checkpoint. The report (`vision.json`) holds figures on the `held_out` frames.
+    """
+    if (folder / WEIGHTS).is_file():
+        state = load_file(folder / WEIGHTS)
+        tower.load_state_dict(state)
+        return state
+    folder.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng(config.seed)
+    torch.manual_seed(config.seed)
+    palette = fit_palette(frames[rng.permutation(len(frames))[:400]], config.palette_size, rng)
+    vision = tower.config
+    targets = CellTargets(palette, vision.patch_size * vision.spatial_merge_size, config.present_pixels)
+    readouts = nn.ModuleList(
+        _Readout(vision.out_hidden_size, len(palette)) for _ in range(1 + len(vision.deepstack_visual_indexes))
+    )
+    tower.requires_grad_(True).train()
+    trainer = _Trainer(tower, readouts, image_processor, targets, config, folder)
+    seconds = trainer.run(frames)
+    tower.requires_grad_(False).eval()
+    _unit_scale(tower, image_processor, held_out[:64])
+    state = {name: tensor.detach().clone() for name, tensor in tower.state_dict().items()}
+    report = linear_probe(tower, image_processor, targets, frames[:1500], held_out[:500])
+    report |= {"config": asdict(config), "seconds": round(seconds, 1), "palette_rgb": palette.round().tolist()}
+    (folder / REPORT).write_text(json.dumps(report, indent=1) + "\n")
+    save_file(state, folder / (WEIGHTS + ".partial"))
+    (folder / (WEIGHTS + ".partial")).rename(folder / WEIGHTS)
+    (folder / CHECKPOINT).unlink(missing_ok=True)
+    return state
+
+
+class _Trainer:
+    def __init__(self, tower, readouts, image_processor, targets, config: VisionConfig, folder: Path):
+        self.tower, self.readouts, self.targets = tower, readouts, targets
+        self.image_processor, self.config, self.checkpoint = image_processor, config, folder / CHECKPOINT
+        self.parameters = [*tower.parameters(), *readouts.parameters()]
+        self.optimiser = torch.optim.AdamW(
+            self.parameters, lr=config.learning_rate, betas=(0.9, 0.98), weight_decay=0.01
+        )
+
+    def run(self, frames: np.ndarray) -> float:
+        """Train to the end; wall-clock seconds, earlier tries included."""
+        config, began = self.config, time.time()
+        first, before = self._resume()
+        stack = torch.from_numpy(frames).permute(0, 3, 1, 2)
+        rarity = self._rarity(stack)
+        for step in range(first, config.steps):
+            generator = torch.Generator().manual_seed(config.seed * 1_000_003 + step)
+            loss = self._step(_shifted(stack, config, generator), rarity, step)
+            if step % 50 == 0:
+                print(f"vision step {step}/{config.steps} loss {loss:.4f}", flush=True)
+            if (step + 1) % config.save_steps == 0:
+                self._save(step + 1, before + time.time() - began)
+        return before + time.time() - began
+
+    def _step(self, batch: Tensor, rarity: Tensor, step: int) -> float:
+        config = self.config
+        warm_up, decay = min(1.0, (step + 1) / 50), min(1.0, 2.0 * (1.0 - step / config.steps))
+        for group in self.optimiser.param_groups:
+            group["lr"] = config.learning_rate * warm_up * max(0.02, decay)
+        features = merged_features(self.tower, self.image_processor, batch)
+        targets = self.targets(batch)
+        losses = [r.loss(f, targets, rarity) for r, f in zip(self.readouts, features, strict=True)]
+        loss = losses[0] + 0.5 * torch.stack(losses[1:]).sum() if losses[1:] else losses[0]
+        self.optimiser.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.parameters, 1.0)
+        self.optimiser.step()
+        return float(loss.detach())
+
+    def _rarity(self, stack: Tensor) -> Tensor:
+        """[K]: weight of positives, so that rare colours are not drowned by their absence."""
+        share = self.targets(stack[:: max(1, len(stack) // 500)])[2].mean((0, 1))
+        return ((1.0 - share) / share.clamp(min=1e-3)).clamp(1.0, 20.0)
+
+    def _save(self, step: int, seconds: float) -> None:
+        partial = self.checkpoint.with_suffix(".writing")
+        torch.save(
+            {
+                "step": step,
+                "seconds": seconds,
+                "tower": self.tower.state_dict(),
+                "readouts": self.readouts.state_dict(),
+                "optimiser": self.optimiser.state_dict(),
+            },
+            partial,
+        )
+        partial.rename(self.checkpoint)
+
+    def _resume(self) -> tuple[int, float]:
+        if not self.checkpoint.is_file():
+            return 0, 0.0
+        saved = torch.load(self.checkpoint, weights_only=True)
+        self.tower.load_state_dict(saved["tower"])
+        self.readouts.load_state_dict(saved["readouts"])
+        self.optimiser.load_state_dict(saved["optimiser"])
+        return saved["step"], saved["seconds"]
+
+
+def merged_features(tower: Qwen3VLVisionModel, image_processor: Any, frames: Tensor) -> list[Tensor]:
+    """The mergers' outputs, final one first: each [N, cells, Z], cells row-major. frames: uint8 [N, 3, H, W]."""
+    batch = image_processor(images=list(frames), do_resize=False, return_tensors="pt")
+    output = tower(batch["pixel_values"], grid_thw=batch["image_grid_thw"])
+    return [f.view(len(frames), -1, f.shape[-1]) for f in (output.pooler_output, *output.deepstack_features)]
+
+
+@torch.no_grad()
+def linear_probe(
+    tower: Qwen3VLVisionModel, image_processor: Any, targets: CellTargets, train: np.ndarray, test: np.ndarray
+) -> dict[str, Any]:
+    """How well a ridge regression on the merged features tells which colours are present in a cell.
+
+    Per palette colour the F1 score on held-out frames, threshold 0.5; colours never present are left out.
+    """
+    x, y = _probe_data(tower, image_processor, targets, train)
+    x_test, y_test = _probe_data(tower, image_processor, targets, test)
+    weights = torch.linalg.solve(x.T @ x + 1.0 * torch.eye(x.shape[1]), x.T @ y)
+    guess, truth = x_test @ weights > 0.5, y_test > 0.5
+    hits = (guess & truth).sum(0).float()
+    f1 = 2 * hits / (guess.sum(0) + truth.sum(0)).clamp(min=1)
+    seen = truth.any(0)
+    return {
+        "cell_accuracy": round(float((guess == truth).float().mean()), 4),
+        "mean_f1": round(float(f1[seen].mean()), 4),
+        "f1": [round(float(f), 3) if s else None for f, s in zip(f1, seen, strict=True)],
+    }
+
+
+def _probe_data(tower, image_processor, targets: CellTargets, frames: np.ndarray) -> tuple[Tensor, Tensor]:
+    features, present = [], []
+    for batch in torch.from_numpy(frames).permute(0, 3, 1, 2).split(64):
+        merged = merged_features(tower, image_processor, batch)[0]
+        features.append(F.pad(merged, (0, 1), value=1.0).flatten(0, 1))
+        present.append(targets(batch)[2].flatten(0, 1))
+    return torch.cat(features), torch.cat(present)
+
+
+@torch.no_grad()
+def _unit_scale(tower: Qwen3VLVisionModel, image_processor: Any, frames: np.ndarray) -> None:
+    """Rescale the mergers' last layers so that features have unit mean square: L_Pre and the language
+    model meet features of a known size."""
+    batch = torch.from_numpy(frames).permute(0, 3, 1, 2)
+    mergers = [tower.merger, *tower.deepstack_merger_list]
+    for merger, features in zip(mergers, merged_features(tower, image_processor, batch), strict=True):
+        scale = features.pow(2).mean().sqrt()
+        merger.linear_fc2.weight /= scale
+        merger.linear_fc2.bias /= scale
+
+
+def _shifted(stack: Tensor, config: VisionConfig, generator: torch.Generator) -> Tensor:
+    """A random batch, each frame moved by a few pixels with its edge repeated."""
+    index = torch.randint(len(stack), (config.batch_size,), generator=generator)
+    reach = config.shift_pixels
+    height, width = stack.shape[2:]
+    padded = F.pad(stack[index].float(), (reach,) * 4, mode="replicate").to(torch.uint8)
+    moves = torch.randint(0, 2 * reach + 1, (config.batch_size, 2), generator=generator).tolist()
+    return torch.stack(
+        [image[:, y : y + height, x : x + width] for image, (y, x) in zip(padded, moves, strict=True)]
+    )
+
+
+def _nearest(colours: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    return np.argmin(((colours[:, None] - centres[None]) ** 2).sum(-1), axis=1)
+
+
+def sample_frames(
+    episodes: Sequence[Any], cameras: Sequence[str], limit: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Up to `limit` frames of all cameras, uint8 [N, H, W, 3], drawn without replacement."""
+    index = [(e, t, camera) for e in episodes for t in range(len(e)) for camera in cameras]
+    chosen = rng.permutation(len(index))[:limit]
+    return np.stack([index[i][0].images[index[i][2]][index[i][1]] for i in chosen])

@@ -1,0 +1,209 @@
+"""`predimem`: thin commands that parse, assemble and run. Heavy imports wait until a command needs them."""
+
+from __future__ import annotations
+
+import functools
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Memory for robot policies.")
+train_app = typer.Typer(no_args_is_help=True, help="Train the planner (S2) or the actor (S1).")
+verify_app = typer.Typer(no_args_is_help=True, help="Check a model against an independent reference.")
+app.add_typer(train_app, name="train")
+app.add_typer(verify_app, name="verify")
+
+Out = Annotated[Path, typer.Option(help="Folder for everything that the command writes.")]
+Workers = Annotated[int, typer.Option(help="Processes; each builds its own simulator and models.")]
+Weights = Annotated[str | None, typer.Option(help="Folder with planner/, actor/, ...; default: shipped.")]
+Agents = Annotated[str, typer.Option("--agent", "--agents", help="Agents, comma-separated.")]
+Tasks = Annotated[str, typer.Option(help="Task ids, comma-separated.")]
+
+
+@app.command()
+def doctor() -> None:
+    """Say what was found on this machine and how to mend what is missing."""
+    from predimem import doctor as checks
+
+    raise typer.Exit(checks.run())
+
+
+@app.command("eval")
+def evaluate(
+    tasks: Tasks,
+    suite: Annotated[str, typer.Option(help="Suite of tasks.")] = "mikasa",
+    agents: Agents = "predimem",
+    episodes: Annotated[int, typer.Option(help="Episodes per task and agent.")] = 100,
+    seed_start: Annotated[int, typer.Option(help="First seed; the same seeds for every agent.")] = 900_000,
+    out: Out = Path("runs/eval"),
+    workers: Workers = 1,
+    weights: Weights = None,
+    time: Annotated[str, typer.Option(help="`simulated` (repeatable) or `real`.")] = "simulated",
+    s1_latency: Annotated[int, typer.Option(help="Simulated S1 latency, control steps.")] = 1,
+    s2_latency: Annotated[int, typer.Option(help="Simulated S2 latency, control steps.")] = 2,
+    rendering: Annotated[str, typer.Option(help="`stock` meshes, or `fast` (decimated).")] = "stock",
+    videos: Annotated[int, typer.Option(help="Videos per task and agent.")] = 2,
+    overwrite: Annotated[bool, typer.Option(help="Start again instead of resuming in --out.")] = False,
+) -> None:
+    """Play a suite and write results.json, report.html and videos. Ctrl-C, then again: resumes."""
+    from predimem.assemble import PlayConfig
+    from predimem.config import from_dict
+
+    play = from_dict(
+        PlayConfig,
+        {
+            "suite": suite,
+            "rendering": rendering,
+            "weights": weights,
+            "time": {"mode": time, "s1_latency_steps": s1_latency, "s2_latency_steps": s2_latency},
+        },
+        where="options",
+    )
+    _evaluate(suite, _split(tasks), _split(agents), episodes, seed_start, out, workers, videos, overwrite, play)
+
+
+@app.command()
+def demo(
+    out: Out = Path("runs/demo"),
+    episodes: Annotated[int, typer.Option(help="Episodes per task and agent.")] = 5,
+    workers: Workers = 1,
+) -> None:
+    """PrediMem at laptop size: the shipped planner and actor play RememberColor 3, 5 and 9 in SAPIEN."""
+    from predimem.assemble import PlayConfig
+
+    tasks = [f"RememberColor{n}-VLA-v0" for n in (3, 5, 9)]
+    agents = ["predimem", "no-keyframes"]
+    _evaluate("mikasa", tasks, agents, episodes, 900_000, out, workers, 2, True, PlayConfig())
+
+
+@app.command()
+def harness(
+    tasks: Tasks,
+    agents: Agents = "predimem",
+    episodes: Annotated[int, typer.Option(help="Episodes per task; the suite's protocol has 50.")] = 50,
+    out: Out = Path("runs/harness"),
+    weights: Weights = None,
+) -> None:
+    """Let MIKASA-Robo's own evaluation code grade an agent, on its own seeds and all of its cameras."""
+    from tqdm import tqdm
+
+    from predimem.assemble import PlayConfig, Player, check_agents, check_suite
+
+    check_agents(_split(agents))
+    check_suite("mikasa", _split(tasks))
+    player = Player(PlayConfig(weights=weights))
+    out.mkdir(parents=True, exist_ok=True)
+    for task in _split(tasks):
+        for agent in _split(agents):
+            with tqdm(total=episodes, unit="episode", desc=f"{task} {agent}") as bar:
+                result = player.run_harness(task, agent, episodes, lambda index, success: bar.update())
+            path = out / f"{task}.{agent}.json"
+            path.write_text(json.dumps(result | {"provenance": player.provenance()}, indent=1))
+            print(f"{task} {agent}: success {result['sr']:.2f} over {episodes} episodes -> {path}")
+    player.close()
+
+
+@app.command()
+def datagen(
+    config: Annotated[Path, typer.Option(help="What to collect.")] = Path("configs/datagen.yaml"),
+    workers: Workers = 1,
+) -> None:
+    """Collect demonstrations of the scripted expert. Ctrl-C, then again: resumes."""
+    from datagen.collect import CollectConfig, collect
+    from predimem.assemble import make_training_environment
+    from predimem.config import load_config
+
+    collect(load_config(CollectConfig, config), make_training_environment, workers=workers)
+
+
+@train_app.command("planner")
+def train_planner(
+    config: Annotated[Path, typer.Option(help="Recipe, see configs/planner/.")],
+    episodes: Annotated[str | None, typer.Option(help="Folder of episodes; default: the config's.")] = None,
+    out: Annotated[str | None, typer.Option(help="Folder of the run; default: the config's.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Training seed; default: the config's.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the `swift sft` command line.")] = False,
+) -> None:
+    """Train S2 with ms-swift and export a plain Qwen3-VL checkpoint. Ctrl-C, then again: resumes."""
+    from planner.train import train
+
+    exported = train(config, episodes=episodes, out=out, seed=seed, dry_run=dry_run)
+    if not dry_run:
+        print(f"exported to {exported}")
+
+
+@train_app.command("actor")
+def train_actor(
+    config: Annotated[Path, typer.Option(help="Recipe, see configs/actor/.")],
+    episodes: Annotated[str | None, typer.Option(help="Folder of episodes; default: the config's.")] = None,
+    out: Annotated[str | None, typer.Option(help="Folder of the run; default: the config's.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
+) -> None:
+    """Train S1 by flow matching. Ctrl-C writes a checkpoint; --resume goes on from it, bit for bit."""
+    from actor.train import ActorTrainConfig, train
+    from predimem.config import load_config
+
+    exported = train(load_config(ActorTrainConfig, config), episodes=episodes, out=out, resume=resume)
+    print(f"exported to {exported}")
+
+
+@verify_app.command("actor")
+def verify_actor(
+    golden: Annotated[Path, typer.Option(help="Folder with config, weights, inputs and expected outputs.")],
+) -> None:
+    """Compare the actor with openpi's PyTorch implementation on golden tensors."""
+    from actor.verify import TOLERANCE, verify
+
+    errors = verify(golden)
+    for name, error in errors.items():
+        print(f"{name}: max abs error {error:.2e}")
+    if max(errors.values()) > TOLERANCE:
+        raise SystemExit(f"predimem: the actor differs from the reference by more than {TOLERANCE:g}")
+
+
+def _evaluate(
+    suite: str,
+    tasks: list[str],
+    agents: list[str],
+    episodes: int,
+    seed_start: int,
+    out: Path,
+    workers: int,
+    videos: int,
+    overwrite: bool,
+    play: object,
+) -> None:
+    from predimem.assemble import check_agents, check_suite, make_player
+    from predimem.evaluation.run import EvaluationConfig, run_evaluation
+
+    check_agents(agents)
+    check_suite(suite, tasks)
+    config = EvaluationConfig(
+        suite=suite,
+        tasks=tuple(tasks),
+        agents=tuple(agents),
+        episodes=episodes,
+        seed_start=seed_start,
+        out=str(out),
+        workers=workers,
+        videos_per_task=videos,
+        overwrite=overwrite,
+    )
+    run_evaluation(config, functools.partial(make_player, play))
+
+
+def _split(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def main() -> None:
+    """Entry point: errors of the user's input are one clear line, not a traceback."""
+    try:
+        app(standalone_mode=False)
+    except typer.Exit as stop:
+        raise SystemExit(stop.exit_code) from None
+    except (ValueError, FileNotFoundError) as error:
+        raise SystemExit(f"predimem: {error}") from None
+

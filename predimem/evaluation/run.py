@@ -1,0 +1,213 @@
+"""`predimem eval`: play every episode of an evaluation, whatever happens, and write down what came out.
+
+Into the output folder go `episodes.jsonl` (the journal that an interrupted run resumes from),
+`traces/` and `videos/`, and at the end `results.json` and `report.html`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from predimem.evaluation.jobs import EvaluationError, Job, Player, Row, WorkerPool
+from predimem.evaluation.journal import Journal
+from predimem.evaluation.machine import machine, revision
+from predimem.evaluation.published import best_published
+from predimem.evaluation.report import load_traces, write_report
+from predimem.evaluation.summary import compare, summarise, summarise_means
+
+__all__ = ["EvaluationConfig", "EvaluationError", "Player", "format_table", "run_evaluation"]
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class EvaluationConfig:
+    """What to play: for each task and agent, seeds seed_start ... seed_start + episodes - 1.
+
+    out: the folder for everything written. workers: processes that play side by side.
+    videos_per_task: for each task and agent, that many first episodes are filmed.
+    episode_timeout_s: a worker that plays one episode for so long is stopped, and the episode is an
+    error; a task's first episode includes building its environment. overwrite: throw away what `out` holds. retry_errors: on resuming, play the
+    episodes again that ended in an error (never those that failed).
+    """
+
+    suite: str
+    tasks: tuple[str, ...]
+    agents: tuple[str, ...]
+    episodes: int = 100
+    seed_start: int = 900_000
+    out: str = "runs/eval"
+    workers: int = 1
+    videos_per_task: int = 2
+    episode_timeout_s: float = 1800.0
+    overwrite: bool = False
+    retry_errors: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("tasks", "agents"):
+            values = getattr(self, name)
+            if isinstance(values, str) or not values or len(set(values)) != len(values):
+                raise ValueError(f"{name}: expected one or more different names, got {values!r}")
+        for name, least in (("episodes", 1), ("workers", 1), ("videos_per_task", 0), ("seed_start", 0)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name}: expected at least {least}, got {getattr(self, name)}")
+        if self.episode_timeout_s <= 0:
+            raise ValueError(f"episode_timeout_s: expected more than 0, got {self.episode_timeout_s}")
+
+
+def run_evaluation(config: EvaluationConfig, make_player: Callable[[], Player]) -> dict[str, Any]:
+    """Play what is not in the journal yet, write results.json and report.html, and return the results.
+
+    make_player must be picklable: each worker process builds its own player with it, once. Raises
+    EvaluationError where a player cannot be built or `out` holds another evaluation's episodes.
+    After Ctrl-C (KeyboardInterrupt) the same call goes on with the episodes that are missing.
+    """
+    out = Path(config.out)
+    jobs = plan_jobs(config)
+    began_s = time.monotonic()
+    pool = WorkerPool(make_player, out, config.workers, config.episode_timeout_s)
+    try:
+        provenance = pool.start()
+        identity = {"suite": config.suite, "provenance": provenance}
+        with closing(Journal(out, identity, config.overwrite)) as journal:
+            _play_missing(config, pool, jobs, journal)
+    except BaseException:
+        pool.close(kill=True)
+        raise
+    pool.close()
+    results = _results(config, jobs, journal, provenance, time.monotonic() - began_s)
+    _write_results(out / "results.json", results)
+    write_report(results, load_traces(results, out), out)
+    return results
+
+
+def plan_jobs(config: EvaluationConfig) -> list[Job]:
+    """Every episode of the evaluation, in the order of the results."""
+    return [
+        Job(task, agent, config.seed_start + i, record=i < config.videos_per_task)
+        for task in config.tasks
+        for agent in config.agents
+        for i in range(config.episodes)
+    ]
+
+
+def format_table(results: dict[str, Any]) -> str:
+    """The success table for a terminal, beside the best published figure of each task."""
+    agents, suite = results["config"]["agents"], results["suite"]
+    header = ["task", *agents, "best published"]
+    lines = [header]
+    for task, cells in results["results"].items():
+        best = best_published(suite, task)
+        published = f"{best.success:.2f}  {best.method}" if best else "-"
+        lines.append([task, *(_cell(cells[agent]) for agent in agents), published])
+    if len(results["results"]) > 1:
+        lines.append(["mean", *(_cell(results["mean"][agent]) for agent in agents), ""])
+    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
+    padded = [[text.ljust(width) for text, width in zip(line, widths, strict=True)] for line in lines]
+    rows = ["  ".join(line).rstrip() for line in padded]
+    rows.insert(1, "  ".join("-" * width for width in widths))
+    notes = ["success [95 % interval] over n episodes; errors are not counted in n"]
+    errors = sum(mean["errors"] for mean in results["mean"].values())
+    if errors:
+        notes.append(f"{errors} episodes ended in an error and are in no rate: see the report")
+    return "\n".join([*rows, *notes])
+
+
+def _cell(figures: dict[str, Any]) -> str:
+    if figures["success"] is None:
+        return f"- ({figures['errors']} errors)"
+    errors = f" +{figures['errors']} errors" if figures["errors"] else ""
+    interval = f"[{figures['ci_low']:.2f}, {figures['ci_high']:.2f}]"
+    return f"{figures['success']:.2f} {interval} n={figures['n']}{errors}"
+
+
+def _is_missing(row: Row | None, retry_errors: bool) -> bool:
+    return row is None or (retry_errors and row["status"] == "error")
+
+
+def _play_missing(config: EvaluationConfig, pool: WorkerPool, jobs: Sequence[Job], journal: Journal) -> None:
+    missing = [job for job in jobs if _is_missing(journal.rows.get(job.key), config.retry_errors)]
+    if not missing:
+        return
+    commit, dirty = revision()
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    journal.begin({"started": started, "revision": commit, "dirty": dirty, "machine": machine()})
+    keys = {job.key for job in missing}
+    finished = [journal.rows[job.key] for job in jobs if job.key not in keys]
+    try:
+        _play(pool, missing, finished, journal)
+    except KeyboardInterrupt:
+        print(f"\ninterrupted: {len(finished)} of {len(jobs)} episodes played; the same command goes on")
+        raise
+
+
+def _play(pool: WorkerPool, missing: Sequence[Job], finished: list[Row], journal: Journal) -> None:
+    """Play what is missing, appending to `finished` and to the journal as the episodes end."""
+    from tqdm import tqdm
+
+    total = len(finished) + len(missing)
+    with tqdm(total=total, initial=len(finished), unit="episode", dynamic_ncols=True) as bar:
+        bar.set_postfix_str(_running(finished))
+        for row in pool.play(missing):
+            journal.add(row)
+            finished.append(row)
+            if row["status"] == "error":
+                first = (row["message"] or "no message").splitlines()[0]
+                bar.write(f"error: {row['task']} {row['agent']} seed {row['seed']}: {first}")
+            bar.set_postfix_str(_running(finished), refresh=False)
+            bar.update()
+
+
+def _running(rows: Sequence[Row]) -> str:
+    """Success so far, for each agent: "predimem 9/10"."""
+    counts: dict[str, list[bool]] = {}
+    for row in rows:
+        if row["status"] != "error":
+            counts.setdefault(row["agent"], []).append(row["status"] == "success")
+    return "  ".join(f"{agent} {sum(c)}/{len(c)}" for agent, c in counts.items())
+
+
+def _results(
+    config: EvaluationConfig, jobs: Sequence[Job], journal: Journal, provenance: dict[str, Any], wall_s: float
+) -> dict[str, Any]:
+    rows = [journal.rows[job.key] for job in jobs]
+    table = {
+        task: {
+            agent: summarise([r for r in rows if r["task"] == task and r["agent"] == agent])
+            for agent in config.agents
+        }
+        for task in config.tasks
+    }
+    last = journal.runs[-1]
+    drop = ("s1_ms", "s2_ms")
+    return {
+        "schema": SCHEMA,
+        "suite": config.suite,
+        "suite_version": provenance.get("suite_version"),
+        "revision": last["revision"],
+        "dirty": last["dirty"],
+        "revisions": sorted({run["revision"] for run in journal.runs if run["revision"]}),
+        "machine": last["machine"],
+        "config": asdict(config) | {"tasks": list(config.tasks), "agents": list(config.agents)},
+        "provenance": provenance,
+        "started": journal.runs[0]["started"],
+        "wall_s": round(wall_s, 1),
+        "results": table,
+        "mean": summarise_means(rows, config.agents, table),
+        "comparisons": compare(rows, config.tasks, config.agents) if len(config.agents) > 1 else None,
+        "episodes": [{k: v for k, v in row.items() if k not in drop} for row in rows],
+    }
+
+
+def _write_results(path: Path, results: dict[str, Any]) -> None:
+    partial = path.with_suffix(".partial")
+    partial.write_text(json.dumps(results, indent=1, ensure_ascii=False))
+    os.replace(partial, path)

@@ -1,0 +1,1 @@
+"""Benchmark suites, each through its own package, presented as `predimem.interfaces.Environment`."""

@@ -1,0 +1,189 @@
+"""ManiSkill on a software Vulkan device: what has to be mended before and after a scene is made.
+
+`prepare()` goes before the first `gym.make`. With an NVIDIA driver it changes nothing. Otherwise it
+patches ManiSkill in this process: the parser of backend names (3.0.1 cannot parse "pci:0", and there
+is no other name for such a device) and, for software drivers, `ManiSkillScene.add_camera`, so that
+every camera gets a ready-made BRDF look-up table (SAPIEN otherwise computes one at the first picture
+of a process: 12 to 26 s on a software device).
+
+`decimate(env)` replaces heavy visual meshes by coarse ones. Pictures change a little (0.4 of 255 on
+average), physics not at all: for making data, never for figures that are quoted.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+
+def prepare() -> str:
+    """Choose the Vulkan driver and mend ManiSkill for it. Returns `render_backend` for `gym.make`.
+
+    Idempotent. To be called before anything imports sapien: the Vulkan loader reads its environment
+    once. Raises `predimem.vulkan.VulkanError` where there is no driver.
+    """
+    from predimem import vulkan
+
+    driver = vulkan.use_driver()
+    if driver.device.startswith("pci:"):
+        _patch_backend_parser(driver.device)
+    if driver.kind != "gpu":
+        _patch_add_camera()
+    return driver.device
+
+
+def _patch_backend_parser(device: str) -> None:
+    """Every backend but "none" becomes `device`: also ManiSkill's default "gpu", which is CUDA."""
+    import dataclasses
+
+    import mani_skill.envs.sapien_env as module
+    import sapien
+
+    stock = module.parse_sim_and_render_backend
+    if getattr(stock, "mended", False):
+        return
+
+    def parse(sim_backend: str, render_backend: str | None) -> Any:
+        info = stock(sim_backend, "none")
+        if render_backend in (None, "none"):
+            return info
+        return dataclasses.replace(info, render_device=sapien.Device(device), render_backend="sapien_cpu")
+
+    parse.mended = True  # type: ignore[attr-defined]
+    module.parse_sim_and_render_backend = parse
+
+
+def _patch_add_camera() -> None:
+    from mani_skill.envs.scene import ManiSkillScene
+
+    stock = ManiSkillScene.add_camera
+    if getattr(stock, "mended", False):
+        return
+
+    def add_camera(self: Any, *args: Any, **kwargs: Any) -> Any:
+        camera = stock(self, *args, **kwargs)
+        for component in camera._render_cameras:
+            component.set_texture("BRDFLUT", _brdf_lut())
+        return camera
+
+    add_camera.mended = True  # type: ignore[attr-defined]
+    ManiSkillScene.add_camera = add_camera  # type: ignore[method-assign]
+
+
+@functools.cache
+def _brdf_lut() -> Any:
+    """A constant table: only environment maps are weighted by it, and ManiSkill's scenes have none."""
+    import sapien.render
+
+    table = np.full((16, 16, 4), 0.5, np.float32)
+    return sapien.render.RenderTexture(table, 2, "R32G32B32A32Sfloat", 1, "linear", "edge", False)
+
+
+def decimate(
+    env: Any,
+    cell_m: float = 0.010,
+    fine_cell_m: float = 0.006,
+    min_triangles: int = 2000,
+    ground_m: float = 20.0,
+) -> None:
+    """Replace every visual mesh of at least `min_triangles` by one clustered on a grid of `cell_m`.
+
+    Acts on the one scene of `env` (a ManiSkill environment or a wrapper of one) until that scene is
+    reconfigured; calling it again changes nothing. The RealSense body on the wrist ("camera_link",
+    four fifths of all triangles) is small and gets the finer grid. Of ManiSkill's 100 m of ground,
+    which is textured, the part within `ground_m` of the origin stays as it is.
+    """
+    from sapien.render import RenderBodyComponent
+
+    for entity in env.unwrapped.scene.sub_scenes[0].entities:
+        for body in [c for c in entity.components if isinstance(c, RenderBodyComponent)]:
+            if _triangle_count(body) < min_triangles:
+                continue
+            if "ground" in entity.name:
+                lighter = _cropped_body(body, ground_m)
+            else:
+                lighter = _coarse_body(body, fine_cell_m if entity.name == "camera_link" else cell_m)
+            entity.remove_component(body)
+            entity.add_component(lighter)
+
+
+def _triangle_count(body: Any) -> int:
+    """Triangles of a body made of meshes only; 0 where a primitive shape (box, sphere) is among them."""
+    from sapien.render import RenderShapeTriangleMesh
+
+    if not all(isinstance(shape, RenderShapeTriangleMesh) for shape in body.render_shapes):
+        return 0
+    return sum(len(part.triangles) for shape in body.render_shapes for part in shape.parts)
+
+
+def _coarse_body(body: Any, cell_m: float) -> Any:
+    from sapien.render import RenderBodyComponent, RenderShapeTriangleMesh
+
+    coarse = RenderBodyComponent()
+    for shape in body.render_shapes:
+        for part in shape.parts:
+            points = np.asarray(part.vertices, np.float32) * np.asarray(shape.scale, np.float32)
+            vertices, triangles = cluster_vertices(points, np.asarray(part.triangles), cell_m)
+            if len(triangles) == 0:
+                continue
+            mesh = RenderShapeTriangleMesh(
+                vertices=vertices,
+                triangles=triangles.astype(np.uint32),
+                normals=_vertex_normals(vertices, triangles),
+                uvs=np.zeros((0, 2), np.float32),
+                material=part.material,
+            )
+            mesh.local_pose = shape.local_pose
+            coarse.attach(mesh)
+    return coarse
+
+
+def _cropped_body(body: Any, half_width_m: float) -> Any:
+    from sapien.render import RenderBodyComponent, RenderShapeTriangleMesh
+
+    cropped = RenderBodyComponent()
+    for shape in body.render_shapes:
+        for part in shape.parts:
+            vertices, triangles = np.asarray(part.vertices), np.asarray(part.triangles)
+            inside = (np.abs(vertices[:, :2]) <= half_width_m).all(axis=1)
+            mesh = RenderShapeTriangleMesh(
+                vertices=vertices,
+                triangles=triangles[inside[triangles].all(axis=1)],
+                normals=np.asarray(part.get_vertex_normal()),
+                uvs=np.asarray(part.get_vertex_uv()),
+                material=part.material,
+            )
+            mesh.local_pose = shape.local_pose
+            cropped.attach(mesh)
+    return cropped
+
+
+def cluster_vertices(
+    vertices: np.ndarray, triangles: np.ndarray, cell_m: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Merge the vertices [V, 3] of each grid cell into their mean; drop collapsed and double triangles.
+
+    Returns (float32 [V', 3], int64 [F', 3]).
+    """
+    cells = np.floor(vertices / cell_m).astype(np.int64)
+    unique, index = np.unique(cells, axis=0, return_inverse=True)
+    index = index.reshape(-1)
+    merged = np.zeros((len(unique), 3), np.float64)
+    np.add.at(merged, index, vertices)
+    merged /= np.bincount(index, minlength=len(unique))[:, None]
+    faces = index[np.asarray(triangles, np.int64)]
+    a, b, c = faces.T
+    faces = faces[(a != b) & (b != c) & (a != c)]
+    first = np.unique(np.sort(faces, axis=1), axis=0, return_index=True)[1]
+    return merged.astype(np.float32), faces[np.sort(first)]
+
+
+def _vertex_normals(vertices: np.ndarray, triangles: np.ndarray) -> np.ndarray:
+    corners = vertices[triangles]
+    face_normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    normals = np.zeros_like(vertices)
+    for corner in range(3):
+        np.add.at(normals, triangles[:, corner], face_normals)
+    return normals / (np.linalg.norm(normals, axis=1, keepdims=True) + 1e-9)

@@ -1,0 +1,66 @@
+"""A simulator of nothing but a point that covers 0.04 m of every 0.1 m commanded: for the expert."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from predimem.types import Observation, StepResult
+
+# Looks down along -z from 1 m above the origin: u = x / depth, v = -y / depth, 100 pixels at 1 m.
+CAMERA = np.array([[100.0, 0, -50, 50], [0, -100, -50, 50], [0, 0, -1, 1]])
+CUE_END, APPEAR = 2, 4
+
+
+class PointEnvironment:
+    """Three objects in a row; the target is seed % 3. Task "deaf" ignores every action."""
+
+    instruction = "touch the same"
+    action_dim = 7
+    horizon = 16
+    control_hz = 20.0
+
+    def __init__(self, task: str):
+        self._task = task
+        self._objects = np.array([[-0.2, 0, 0.02], [0, 0, 0.02], [0.2, 0, 0.02]])
+
+    def reset(self, seed: int) -> Observation:
+        self._target = seed % 3
+        self._tcp = np.array([0.0, 0.1, 0.3])
+        self._step = 0
+        return self._observe()
+
+    def step(self, action: np.ndarray) -> StepResult:
+        if self._task != "deaf" and self._step >= APPEAR:
+            self._tcp = self._tcp + 0.04 * action[:3]
+        self._step += 1
+        near = bool(np.linalg.norm(self._objects[self._target] - self._tcp) < 0.05)
+        return StepResult(self._observe(), False, self._step >= self.horizon, near)
+
+    def hold_action(self, last: np.ndarray | None) -> np.ndarray:
+        return np.zeros(7, np.float32)
+
+    def privileged(self) -> dict[str, Any]:
+        shown = self._objects if self._step >= APPEAR else np.full((3, 3), np.nan)
+        return {
+            "step": self._step,
+            "cue_end_step": CUE_END,
+            "appear_step": APPEAR,
+            "tcp_m": self._tcp.copy(),
+            "base_m": np.array([-0.6, 0.0, 0.0]),
+            "labels": ("red cube", "lime cube", "blue cube"),
+            "objects_m": shown.copy(),
+            "target_index": self._target,
+            "target_label": ("red cube", "lime cube", "blue cube")[self._target],
+            "cameras": {"base_camera": CAMERA},
+            "image_size": {"base_camera": (100, 100)},
+        }
+
+    def close(self) -> None:
+        pass
+
+    def _observe(self) -> Observation:
+        image = np.full((8, 8, 3), self._step, np.uint8)
+        state = np.concatenate([self._tcp, np.zeros(3), [0.08]]).astype(np.float32)
+        return Observation(self._step, {"base_camera": image}, state, self._step / self.control_hz)

@@ -1,0 +1,122 @@
+"""Collection end to end on a point: resuming, Ctrl-C, discarding, seeds, and what is stored."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from datagen.collect import CollectConfig, TaskSeeds, collect, play_and_store, record_episode, spans
+from predimem.config import ConfigError, load_config
+from predimem.episodes import episode_path, list_episodes, load_episode
+from tests.datagen.point_environment import PointEnvironment
+
+ROOT = Path(__file__).parents[2]
+CLEAN = {"noise_share": 0.0, "detour_share": 0.0}
+
+
+def test_a_clean_episode(tmp_path: Path) -> None:
+    config = CollectConfig(**CLEAN)
+    episode = record_episode(PointEnvironment("point"), "point", 1001, config)
+    assert episode.success and episode.goal == "touch the blue cube" and len(episode) == 16
+    assert [(s.start, s.end, s.label) for s in episode.subtasks] == [
+        (0, 2, "watch"),
+        (2, 4, "wait"),
+        (4, 16, "touch the blue cube"),
+    ]
+    # At rest from 0; the action of step 4 shows at 5; at 13 the point has come to rest over the cube.
+    assert episode.keyframes[0] == 0 and len(episode.keyframes) == 2
+    assert episode.alternatives is not None
+    now = episode.alternatives.chunks[:, 4, 0]  # "touch the blue cube" is what it did
+    np.testing.assert_allclose(episode.actions[4:], now[4:], atol=1e-6)
+    np.testing.assert_array_equal(episode.images["base_camera"][:, 0, 0, 0], range(16))
+
+
+def test_perturbed_episodes_keep_the_experts_labels() -> None:
+    clean = record_episode(PointEnvironment("point"), "point", 1001, CollectConfig(**CLEAN))
+    noisy = record_episode(PointEnvironment("point"), "point", 1001, CollectConfig(noise_share=1.0))
+    detour = record_episode(
+        PointEnvironment("point"), "point", 1001, CollectConfig(noise_share=0.0, detour_share=1.0)
+    )
+    assert clean.subtasks == noisy.subtasks == detour.subtasks
+    assert not np.allclose(clean.actions[4:], noisy.actions[4:], atol=0.05)
+    assert not np.allclose(clean.actions[4], detour.actions[4], atol=0.05)
+    assert detour.alternatives is not None and clean.alternatives is not None
+    np.testing.assert_array_equal(detour.alternatives.chunks[4], clean.alternatives.chunks[4])
+    again = record_episode(PointEnvironment("point"), "point", 1001, CollectConfig(noise_share=1.0))
+    np.testing.assert_array_equal(noisy.actions, again.actions)
+
+
+def test_collect_discards_failures_resumes_and_counts(tmp_path: Path) -> None:
+    tasks = (TaskSeeds("point", 3), TaskSeeds("deaf", 2, first_seed=2000))
+    config = CollectConfig(out=str(tmp_path), tasks=tasks, workers=2, **CLEAN)
+    summary = collect(config, PointEnvironment, progress=False)
+    assert summary["tasks"]["point"]["episodes"] == 3 and summary["tasks"]["point"]["yield"] == 1.0
+    assert summary["tasks"]["point"]["lengths"] == {"16": 3}
+    assert summary["tasks"]["deaf"]["discarded"] == {"expert failed": 2}
+    assert (tmp_path / "summary.json").is_file() and len(list_episodes(tmp_path)) == 3
+    kept = {path: path.stat().st_mtime_ns for path in list_episodes(tmp_path)}
+    episode_path(tmp_path, "point", 1001).unlink()
+    collect(config, PointEnvironment, progress=False)
+    new = {path: path.stat().st_mtime_ns for path in list_episodes(tmp_path)}
+    assert {path.name for path in new if new[path] != kept[path]} == {"seed0000001001.h5"}
+
+
+def test_a_perturbed_failure_is_kept(tmp_path: Path) -> None:
+    config = CollectConfig(out=str(tmp_path), noise_share=1.0)
+    assert play_and_store(PointEnvironment("deaf"), "deaf", 1000, config).kind == "stored"
+    assert not load_episode(episode_path(tmp_path, "deaf", 1000)).success
+
+
+def test_ctrl_c_leaves_whole_episodes_and_the_next_run_goes_on(tmp_path: Path) -> None:
+    script = f"""
+from datagen.collect import *
+from tests.datagen.point_environment import PointEnvironment
+if __name__ == "__main__":
+    collect(CollectConfig(out={str(tmp_path)!r}, tasks=(TaskSeeds("point", 5000),), workers=1), PointEnvironment)
+"""
+    path = tmp_path / "run.py"
+    path.write_text(script)
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen([sys.executable, path], env=environ, stderr=subprocess.PIPE)
+    deadline = time.time() + 60
+    while len(list(tmp_path.rglob("seed*.h5"))) < 3 and time.time() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=30)
+    assert b"KeyboardInterrupt" in stderr and process.returncode != 0
+    stored = list_episodes(tmp_path)
+    assert 3 <= len(stored) < 5000
+    for episode in stored:
+        load_episode(episode)  # verifies the checksum
+    config = CollectConfig(out=str(tmp_path), tasks=(TaskSeeds("point", 4),), workers=1)
+    assert collect(config, PointEnvironment, progress=False)["tasks"]["point"]["episodes"] == 4
+
+
+@pytest.mark.parametrize(("first", "count"), [(900_000, 1), (99_990, 20), (999, 5), (4_242_424_242, 1)])
+def test_evaluation_seeds_are_refused(first: int, count: int) -> None:
+    with pytest.raises(ConfigError, match="not all training seeds"):
+        TaskSeeds("point", count, first_seed=first)
+
+
+def test_the_shipped_config_is_the_default() -> None:
+    assert load_config(CollectConfig, ROOT / "configs/datagen.yaml") == CollectConfig()
+
+
+def test_an_unknown_key_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text("tasks:\n  - {task: point, episodes: 1, seeds: 3}\n")
+    with pytest.raises(ConfigError, match="unknown key 'seeds'"):
+        load_config(CollectConfig, path)
+
+
+def test_spans() -> None:
+    assert [(s.start, s.end, s.label) for s in spans(["a", "a", "b", "a"])] == [
+        (0, 2, "a"),
+        (2, 3, "b"),
+        (3, 4, "a"),
+    ]

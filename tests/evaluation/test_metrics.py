@@ -1,0 +1,153 @@
+"""The statistics against independent references (SciPy) and exact numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from predimem.evaluation.metrics import (
+    bootstrap_mean,
+    csr,
+    mcnemar,
+    mean_of_proportions,
+    tsr,
+    wilson_interval,
+)
+from predimem.evaluation.summary import compare, summarise, summarise_means
+from predimem.types import EpisodeResult
+
+
+def episode(status: str, passed: int = 0, total: int = 4, seed: int = 0) -> EpisodeResult:
+    return EpisodeResult("task", "agent", seed, status, 10, passed, total)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("successes,n", [(0, 5), (5, 5), (1, 3), (28, 30), (95, 100), (0, 1), (450, 1000)])
+@pytest.mark.parametrize("confidence", [0.9, 0.95, 0.99])
+def test_wilson_equals_scipy(successes: int, n: int, confidence: float) -> None:
+    reference = stats.binomtest(successes, n).proportion_ci(confidence, method="wilson")
+    assert wilson_interval(successes, n, confidence) == pytest.approx(
+        (reference.low, reference.high), abs=1e-12
+    )
+
+
+def test_wilson_known_value() -> None:
+    # Newcombe (1998), Statistics in Medicine 17, 857-872, Table I: 81 of 263, Wilson without correction.
+    assert wilson_interval(81, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
+
+
+def test_wilson_without_episodes_knows_nothing() -> None:
+    assert wilson_interval(0, 0) == (0.0, 1.0)
+    with pytest.raises(ValueError, match="6 of 5"):
+        wilson_interval(6, 5)
+
+
+def test_tsr_and_csr_keep_errors_apart() -> None:
+    episodes = [episode("success", 4), episode("failure", 1), episode("failure", 2), episode("error", 3)]
+    assert tsr(episodes) == pytest.approx(1 / 3)
+    assert csr(episodes) == pytest.approx((1 + 0.25 + 0.5) / 3)
+    assert tsr([episode("error")]) is None
+    assert csr([]) is None
+
+
+def test_csr_refuses_impossible_stages() -> None:
+    with pytest.raises(ValueError, match="5 of 4 stages"):
+        csr([episode("failure", 5)])
+
+
+def test_mean_interval_of_one_task_is_wilsons() -> None:
+    assert mean_of_proportions([(28, 30)]) == pytest.approx(wilson_interval(28, 30))
+
+
+def test_mean_interval_of_equal_tasks_shrinks_with_the_root_of_their_number() -> None:
+    low, high = wilson_interval(50, 100)
+    mean_low, mean_high = mean_of_proportions([(50, 100)] * 4)
+    assert (0.5 - mean_low, mean_high - 0.5) == pytest.approx(((0.5 - low) / 2, (high - 0.5) / 2))
+
+
+def test_mean_interval_covers_as_it_says() -> None:
+    generator, rates, n = np.random.default_rng(0), (0.95, 0.9, 0.2), 20
+    hits = 0
+    for _ in range(2000):
+        low, high = mean_of_proportions([(int(generator.binomial(n, p)), n) for p in rates])
+        hits += low <= np.mean(rates) <= high
+    assert 0.93 <= hits / 2000 <= 0.985
+
+
+def test_bootstrap_agrees_with_scipy_and_with_theory() -> None:
+    data = np.random.default_rng(1).random(60)
+    ours = bootstrap_mean({"task": list(data)})
+    reference = stats.bootstrap(
+        (data,), np.mean, n_resamples=20_000, method="percentile", rng=np.random.default_rng(2)
+    )
+    interval = reference.confidence_interval
+    assert ours == pytest.approx((interval.low, interval.high), abs=0.005)
+
+    tasks = {"a": [0.0, 1.0] * 50, "b": [0.25, 0.75] * 50}  # the mean's variance: (1/4 + 1/16) / 100 / 4
+    half = stats.norm.ppf(0.975) * np.sqrt((0.25 + 0.0625) / 400)
+    assert bootstrap_mean(tasks) == pytest.approx((0.5 - half, 0.5 + half), abs=0.005)
+
+
+def test_bootstrap_is_reproducible_and_leaves_empty_tasks_out() -> None:
+    values = {"a": [0.0, 1.0, 1.0], "b": []}
+    assert bootstrap_mean(values) == bootstrap_mean(values) == bootstrap_mean({"a": [0.0, 1.0, 1.0]})
+    assert bootstrap_mean({"a": [1.0, 1.0]}) == (1.0, 1.0)
+    assert bootstrap_mean({"a": []}) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("b,c", [(0, 0), (1, 0), (6, 1), (3, 3), (85, 2), (0, 20)])
+def test_mcnemar_equals_the_exact_binomial_test(b: int, c: int) -> None:
+    first = [True] * b + [False] * c + [True] * 5 + [False] * 4
+    second = [False] * b + [True] * c + [True] * 5 + [False] * 4
+    paired = mcnemar(first, second)
+    expected = stats.binomtest(b, b + c).pvalue if b + c else 1.0
+    assert (paired.n, paired.only_first, paired.only_second) == (b + c + 9, b, c)
+    assert paired.p_value == pytest.approx(expected, rel=1e-9)
+
+
+def test_mcnemar_needs_pairs() -> None:
+    with pytest.raises(ValueError, match="2 and 1"):
+        mcnemar([True, False], [True])
+
+
+def row(task: str, agent: str, seed: int, status: str, **changes: object) -> dict:
+    figures = {"plan_age_steps": 2.0, "stale_action_ratio": 0.1, "held_action_ratio": 0.2, "wall_s": 1.0}
+    counts = {"s1_ms": [10.0, 30.0], "s2_ms": [], "answers": 4, "invalid_answers": 1, "keyframes": 2}
+    result = {"task": task, "agent": agent, "seed": seed, "status": status, "steps": 10, "message": ""}
+    stages = {"stages_passed": int(status == "success"), "stages_total": 1, "metrics": {}}
+    return result | stages | figures | counts | changes
+
+
+def test_summary_of_one_cell() -> None:
+    rows = [
+        row("t", "a", 0, "success", metrics={"wrong_first_touch": 0.0, "d": None}, s1_ms=[5.0]),
+        row("t", "a", 1, "failure", metrics={"wrong_first_touch": 1.0, "d": 0.5}, plan_age_steps=None),
+        row("t", "a", 2, "error", message="boom\ndetails", steps=0, s1_ms=[9999.0]),
+    ]
+    cell = summarise(rows)
+    assert (cell["success"], cell["n"], cell["successes"], cell["errors"]) == (0.5, 2, 1, 1)
+    assert (cell["ci_low"], cell["ci_high"]) == wilson_interval(1, 2)
+    assert cell["error_messages"] == ["boom"]
+    assert (cell["wrong_first_touch"], cell["metrics"]["d"]) == (0.5, 0.5)
+    assert (cell["steps_mean"], cell["plan_age_mean"], cell["s1_ms_median"]) == (10, 2.0, 10.0)
+    assert cell["s2_ms_median"] is None
+    assert cell["invalid_answers"] == 3  # an invalid answer counts whether or not the episode crashed later
+
+
+def test_means_and_comparisons_use_only_scored_episodes() -> None:
+    rows = [row("t", "a", s, "success") for s in range(3)] + [row("u", "a", s, "failure") for s in range(2)]
+    rows += [row("t", "b", s, "error" if s == 0 else "failure") for s in range(3)]
+    rows += [row("u", "b", s, "error") for s in range(2)]
+    table = {
+        task: {
+            agent: summarise([r for r in rows if (r["task"], r["agent"]) == (task, agent)]) for agent in "ab"
+        }
+        for task in "tu"
+    }
+    means = summarise_means(rows, ["a", "b"], table)
+    assert (means["a"]["success"], means["a"]["tasks"], means["a"]["n"]) == (0.5, 2, 5)
+    assert (means["b"]["success"], means["b"]["tasks"], means["b"]["errors"]) == (0.0, 1, 3)
+    paired = compare(rows, ["t", "u"], ["a", "b"])
+    assert paired["results"]["t"]["b"] == {"n": 2, "only_reference": 2, "only_other": 0, "p_value": 0.5}
+    assert paired["results"]["u"]["b"]["n"] == 0
+    assert paired["results"]["all tasks"]["b"]["n"] == 2

@@ -1,0 +1,123 @@
+"""The report stands alone, says what the results say, and escapes what it did not write."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from predimem.evaluation.charts import success_bars, timeline
+from predimem.evaluation.published import best_published, published_means, published_results
+from predimem.evaluation.report import load_traces, write_report
+from predimem.evaluation.run import EvaluationConfig, run_evaluation
+from tests.evaluation.fake_player import FakePlayer
+
+TASKS = ("RememberColor3-VLA-v0", "RememberColor9-VLA-v0")
+
+
+class Page(HTMLParser):
+    """Checks that tags are balanced and collects links."""
+
+    VOID = frozenset({"meta", "br", "link", "img"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.links: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in self.VOID:
+            self.open.append(tag)
+        self.links += [value for name, value in attrs if name in ("src", "href") and value]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    out = tmp_path_factory.mktemp("evaluation")
+    settings = EvaluationConfig("mikasa", TASKS, ("predimem", "reactive"), 6, out=str(out), videos_per_task=1)
+    return out, run_evaluation(settings, partial(FakePlayer, raise_seed=900_002))
+
+
+def test_the_page_stands_alone(finished: tuple[Path, dict[str, Any]]) -> None:
+    out, results = finished
+    text = (out / "report.html").read_text()
+    page = Page()
+    page.feed(text)
+    assert page.open == []
+    outside = [link for link in page.links if not link.startswith("data:")]
+    assert set(outside) == {e["video"] for e in results["episodes"] if e["video"]}
+    assert all((out / link).is_file() for link in outside)
+    assert not re.search(r"@import|url\(|<script|<link", text)
+
+
+def test_the_page_says_what_the_results_say(finished: tuple[Path, dict[str, Any]]) -> None:
+    out, results = finished
+    text = (out / "report.html").read_text()
+    assert "predimem succeeds in 80% of 10 episodes (mean over 2 tasks), 95 % interval" in text
+    for part in ("fake 1.0", "abc", "OpenVLA (K=8)", "0.59", "Chameleon 0.751", "not directly comparable"):
+        assert part in text
+    assert "900002: RuntimeError: the simulator is on fire" in text
+    assert "+ 1 error" in text and "5 / 20" in text
+    assert results["results"][TASKS[0]]["predimem"]["invalid_answers"] == 5
+    assert "remember &lt;the&gt; cube" in text and "<the>" not in text and "<teal>" not in text
+
+
+def test_drawings_are_well_formed_and_to_scale(finished: tuple[Path, dict[str, Any]]) -> None:
+    out, results = finished
+    traces = load_traces(results, out)
+    assert [(t["task"], t["agent"], t["seed"]) for t in traces] == [(t, "predimem", 900_000) for t in TASKS]
+    drawing = ElementTree.fromstring(timeline(traces[0]))
+    kinds = [node.get("class", "") for node in drawing.iter()]
+    assert [kinds.count(f"action {k}") for k in ("fresh", "stale", "held")] == [8, 1, 3]
+    assert kinds.count("s2 dot") == 3 and kinds.count("s2 bad dot") == 1
+    assert kinds.count("s1") == 3 and kinds.count("age") == 10
+    assert sum("image" in node.tag for node in drawing.iter()) == 2
+    spans = [node for node in drawing.iter() if node.get("class", "").startswith("span ")]
+    assert [s.get("class") for s in spans] == ["span track", "span span0", "span span1"]
+    widths = [float(s.get("width", 0)) for s in spans]
+    assert widths[1] / widths[0] == pytest.approx(3 / 2, rel=0.01)
+    bars = ElementTree.fromstring(success_bars(results))
+    assert sum(node.get("class") == "published" for node in bars.iter()) == 2
+
+
+def test_long_and_empty_episodes_can_be_drawn(finished: tuple[Path, dict[str, Any]]) -> None:
+    out, results = finished
+    trace = load_traces(results, out)[0]
+    picture = trace["thumbnails"]["0"]
+    ticks = [trace["ticks"][5] | {"step": step} for step in range(3000)]
+    many = trace | {"ticks": ticks, "thumbnails": {str(s): picture for s in range(2900, 3000, 5)}}
+    drawing = ElementTree.fromstring(timeline(many))
+    places = [float(n.get("x", 0)) for n in drawing.iter() if "image" in n.tag]
+    assert len(places) > 5 and min(places) >= 165 and max(places) + 64 <= 921
+    assert all(b - a >= 64 for a, b in pairwise(places))
+    assert timeline(trace | {"ticks": []}) == ""
+
+
+def test_a_report_without_traces_or_scored_episodes(tmp_path: Path) -> None:
+    settings = EvaluationConfig("other", ("t",), ("random",), 1, out=str(tmp_path))
+    results = run_evaluation(settings, partial(FakePlayer, kill_seed=900_000))
+    assert results["results"]["t"]["random"]["success"] is None
+    text = write_report(results, [], tmp_path).read_text()
+    assert "finished no episode without an error" in text and "SIGKILL" in text
+
+
+def test_published_figures() -> None:
+    best = {n: best_published("mikasa", f"RememberColor{n}-VLA-v0") for n in (3, 5, 9)}
+    assert {n: b.success for n, b in best.items() if b} == {3: 0.59, 5: 0.22, 9: 0.15}
+    assert [b.method for b in best.values() if b] == ["OpenVLA (K=8)", "π0 (K=4)", "π0 (K=4)"]
+    assert len(published_results("mikasa", "ShellGameTouch-VLA-v0")) == 5
+    assert published_results("arena", "RememberColor3-VLA-v0") == ()
+    assert best_published("mikasa", "RememberShape3-VLA-v0") is None
+    assert [(p.method, p.success) for p in published_means("mikasa")][:2] == [
+        ("Chameleon", 0.751),
+        ("SimpleMemVLA", 0.74),
+    ]

@@ -1,0 +1,73 @@
+"""The video is written and read back; thumbnails show the frames of their steps; memory stays bounded."""
+
+from __future__ import annotations
+
+import base64
+import io
+from pathlib import Path
+
+import imageio.v2 as imageio
+import numpy as np
+import pytest
+from PIL import Image
+
+from predimem.evaluation.video import BAD, GOOD, WARN, KeyframeThumbnails, VideoRecorder
+from predimem.types import EpisodeResult, StepResult
+from tests.evaluation.fake_player import CAMERAS, HORIZON, observation, play_frames, tick
+
+
+@pytest.mark.parametrize("status,colour", [("success", GOOD), ("failure", BAD), ("error", WARN)])
+def test_a_video_can_be_watched(tmp_path: Path, status: str, colour: tuple[int, int, int]) -> None:
+    path = tmp_path / "videos" / "episode.mp4"
+    result = EpisodeResult("task", "predimem", 1, status, HORIZON, message="a message")  # type: ignore[arg-type]
+    play_frames([VideoRecorder(path, fps=5, scale=4, title="task predimem seed 1")], result)
+    assert [p.name for p in path.parent.iterdir()] == ["episode.mp4"]
+    with imageio.get_reader(path) as reader:
+        about = reader.get_meta_data()
+        frames = [np.asarray(frame) for frame in reader.iter_data()]
+    assert (about["codec"], about["fps"], about["pix_fmt"].split("(")[0]) == ("h264", 5.0, "yuv420p")
+    assert len(frames) == HORIZON + 10  # the outcome stays for two seconds
+    height, width = frames[0].shape[:2]
+    assert width >= 640 and height % 2 == 0 and width % 2 == 0
+    # The camera's picture is there: its red channel grows by 10 a step.
+    assert frames[9][150, 40].astype(int) == pytest.approx((90, 80, 1), abs=8)
+    border = frames[-1][93:97, 300:340].reshape(-1, 3).mean(axis=0)  # six pixels from row 92 on
+    assert border == pytest.approx(colour, abs=25)
+    # The strip of keyframes is empty before the first one is stored, then shows step 0 (and 5).
+    strip = slice(height - 95, height - 65)
+    assert abs(frames[3][strip, 15:25].astype(int).mean(axis=(0, 1)) - (0, 80, 1)).max() < 12
+    second = frames[9][strip, 10 + 32 * 2 + 12 + 5 : 10 + 32 * 2 + 12 + 15].astype(int).mean(axis=(0, 1))
+    assert abs(second - (50, 80, 1)).max() < 12
+
+
+def test_an_episode_without_a_step_leaves_no_video(tmp_path: Path) -> None:
+    recorder = VideoRecorder(tmp_path / "a.mp4")
+    recorder.on_end(EpisodeResult("task", "a", 0, "error", 0))
+    recorder.on_reset(observation(0), "do", "id")
+    recorder.on_end(EpisodeResult("task", "a", 0, "error", 0))
+    assert not (tmp_path / "a.mp4").exists()
+
+
+def test_thumbnails_are_the_frames_of_their_steps() -> None:
+    thumbnails = KeyframeThumbnails()
+    play_frames([thumbnails], EpisodeResult("task", "a", 7, "success", HORIZON))
+    data = thumbnails.as_json()
+    assert list(data) == ["0", "5"] and list(data["5"]) == list(CAMERAS)
+    kind, encoded = data["5"]["base_camera"].split(",")
+    assert kind == "data:image/jpeg;base64"
+    pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(encoded))))
+    assert pixels.shape == (32, 32, 3)
+    assert pixels.astype(int).mean(axis=(0, 1)) == pytest.approx((50, 80, 7), abs=4)
+
+
+def test_thumbnails_hold_a_bounded_number_of_frames() -> None:
+    thumbnails = KeyframeThumbnails(history_steps=4)
+    thumbnails.on_reset(observation(0), "do", "id")
+    for step in range(20):
+        now = observation(step)
+        thumbnails.on_step(now, np.zeros(7), tick(step), StepResult(now, False, False, False))
+        assert len(thumbnails._frames) <= 4
+    assert sorted(thumbnails.pictures) == [0, 5]
+    assert all(
+        not isinstance(p, np.ndarray) for cameras in thumbnails.pictures.values() for p in cameras.values()
+    )
