@@ -1,5 +1,5 @@
 """π0.5's action expert: turns a noisy action chunk into its flow velocity, reading the prefix's KV."""
-# ruff: noqa: F722, F821 (shapes in annotations)
+# ruff: noqa: F722 (shapes in annotations)
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 They add no weight that inference needs: pointing supervises an attention head that is there anyway,
 and the position head is dropped with the checkpoint.
 """
-# ruff: noqa: F722, F821 (shapes in annotations)
+# ruff: noqa: F722 (shapes in annotations)
 
 from __future__ import annotations
 
@@ -27,6 +27,9 @@ class AuxiliaryConfig:
 
 class PositionHead(nn.Module):
     """The target's position in the robot's base frame [m], read off the image tokens."""
+
+    mean_m: Tensor
+    std_m: Tensor
 
     def __init__(self, config: Pi05Config, mean_m: Tensor, std_m: Tensor) -> None:
         super().__init__()
@@ -57,9 +60,7 @@ def pointing_loss(prefix: Prefix, pixels: Float[Tensor, "n c 2"]) -> Tensor:
     return F.cross_entropy(prefix.pointing[visible], cell[visible])
 
 
-def target_cells(
-    pixels: Float[Tensor, "n c 2"], map_size: int
-) -> tuple[Int[Tensor, "n c"], Tensor]:
+def target_cells(pixels: Float[Tensor, "n c 2"], map_size: int) -> tuple[Int[Tensor, "n c"], Tensor]:
     """The map cell (row by row) under each (u, v) fraction, and whether it lies in the picture."""
     visible = torch.isfinite(pixels).all(-1) & (pixels >= 0).all(-1) & (pixels < 1).all(-1)
     column, row = (torch.nan_to_num(pixels) * map_size).long().clamp(0, map_size - 1).unbind(-1)

@@ -43,6 +43,8 @@ class ConvStemConfig:
 class ConvStem(nn.Module):
     """All cameras to image tokens, given the prompt's embeddings."""
 
+    grid: Tensor
+
     def __init__(self, config: ConvStemConfig, num_cameras: int, width: int) -> None:
         super().__init__()
         if width % config.heads:

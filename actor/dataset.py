@@ -6,6 +6,7 @@ episode (`Episode.alternatives`), so that language, not the layout of the demons
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +64,10 @@ class Batch:
 
 
 class FrameSet:
-    """The frames of some episodes, whole in memory as uint8."""
+    """The frames of some episodes, whole in memory as uint8 of the model's image size.
+
+    active: (episode, step) where some prompt has a target; idle: where every prompt means to hold.
+    """
 
     def __init__(
         self, episodes: Sequence[Episode], cameras: Sequence[str], horizon: int, image_size: int
@@ -71,9 +75,9 @@ class FrameSet:
         self.cameras = tuple(cameras)
         self._resize = ResizeWithPad(image_size)
         self.horizon = horizon
-        self.episodes = list(episodes)
-        self._labels = [_alternatives(episode, horizon, len(self.cameras)) for episode in self.episodes]
-        self._images = [self._stack(episode) for episode in self.episodes]
+        self._labels = [_alternatives(episode, horizon, len(self.cameras)) for episode in episodes]
+        self._images = [self._stack(episode) for episode in episodes]
+        self.episodes = [dataclasses.replace(episode, images={}) for episode in episodes]
         self.active: list[tuple[int, int]] = []
         self.idle: list[tuple[int, int]] = []
         for e, labels in enumerate(self._labels):
@@ -109,7 +113,9 @@ class FrameSet:
 
     def batch(self, rng: np.random.Generator, config: SamplingConfig, augment: bool = True) -> Batch:
         frames = [self._draw_frame(rng, config.idle_share) for _ in range(config.frames_per_batch)]
-        drawn = [self._draw_prompt(rng, e, t, config) for e, t in frames for _ in range(config.prompts_per_frame)]
+        drawn = [
+            self._draw_prompt(rng, e, t, config) for e, t in frames for _ in range(config.prompts_per_frame)
+        ]
         prompts, chunks, targets_m, pixels = zip(*drawn, strict=True)
         images = np.stack([self._images[e][t] for e, t in frames])
         pixels_array = np.stack(pixels).astype(np.float32)
@@ -154,9 +160,7 @@ class FrameSet:
         return np.stack(views, axis=1)
 
 
-def load_frame_sets(
-    root: str | Path, config: ActorConfig, val_every: int
-) -> tuple[FrameSet, FrameSet]:
+def load_frame_sets(root: str | Path, config: ActorConfig, val_every: int) -> tuple[FrameSet, FrameSet]:
     """Training and validation frames of the episodes under `root`; every `val_every`-th episode (in
     the fixed order of `list_episodes`) is for validation. Evaluation seeds are refused.
     """

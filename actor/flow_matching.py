@@ -1,5 +1,5 @@
 """Conditional flow matching in openpi's convention: t = 1 is noise, t = 0 is the action chunk."""
-# ruff: noqa: F722, F821 (shapes in annotations)
+# ruff: noqa: F722 (shapes in annotations)
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class Attention(nn.Module):
         self,
         x: Float[Tensor, "n l d"],
         rotary: Float[Tensor, "2 n 1 l head_dim"],
-        mask: Bool[Tensor, "n #l s"],
+        mask: Bool[Tensor, "n _ s"],
         own: KeyValue,
         cached: KeyValue | None,
     ) -> Float[Tensor, "n l d"]:

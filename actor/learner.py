@@ -1,5 +1,4 @@
 """What is optimised: the model with its training-only heads, and the figures that validate it."""
-# ruff: noqa: F722, F821 (shapes in annotations)
 
 from __future__ import annotations
 
@@ -88,24 +87,25 @@ def validate(
     pointing_accuracy: the best cell is the target's or beside it, over the cameras that see it.
     """
     rng, generator = np.random.default_rng(0), torch.Generator().manual_seed(0)
-    device = str(learner.model.language_model.embed_tokens.weight.device)
+    model, position = learner.model, learner.position
+    device = str(model.language_model.embed_tokens.weight.device)
     collected: dict[str, list[np.ndarray]] = {}
     for _ in range(batches):
         batch = frames.batch(rng, sampling, augment=False)
         inputs = preprocess.inputs(batch.images, batch.state, batch.prompts, device)
-        prefix = learner.model.encode(inputs)
-        shape = (len(batch.chunks), batch.chunks.shape[1], learner.model.config.action_dim)
+        prefix = model.encode(inputs)
+        shape = (len(batch.chunks), batch.chunks.shape[1], model.config.action_dim)
         noise = torch.randn(shape, generator=generator).to(device)
         sampled = flow_matching.integrate(
-            lambda x, t, prefix=prefix: learner.model.velocity(prefix, x, t), noise, num_steps
+            lambda x, t, prefix=prefix: model.velocity(prefix, x, t), noise, num_steps
         )
         error = np.abs(preprocess.actions(sampled) - batch.chunks).mean((1, 2))
         aimed = np.isfinite(batch.targets_m).all(-1)
         instructed = np.array([p in frames.instructions for p in batch.prompts])
         _collect(collected, "action_l1", error[aimed])
         _collect(collected, "hold_l1", error[~aimed & ~instructed])
-        if learner.position is not None:
-            predicted_m = learner.position(prefix.image_tokens).cpu().numpy()
+        if position is not None:
+            predicted_m = position(prefix.image_tokens).cpu().numpy()
             distance_m = np.linalg.norm(predicted_m - batch.targets_m, axis=-1)
             _collect(collected, "position_error_m", distance_m[aimed])
         if prefix.pointing is not None:

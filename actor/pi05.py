@@ -8,7 +8,7 @@ replaces SigLIP by a convolutional stem. Both are this one class. openpi's equat
   loss     = (v - u)²,   actions = Euler from t = 1 to 0
 The prefix never sees the action tokens, so that it is computed once per observation.
 """
-# ruff: noqa: F722, F821 (shapes in annotations)
+# ruff: noqa: F722 (shapes in annotations)
 
 from __future__ import annotations
 

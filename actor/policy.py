@@ -16,7 +16,9 @@ from predimem.types import ActionChunk, Observation
 class ActorPolicy:
     """Stateless: the noise is a function of the seed and the observation's step, nothing else."""
 
-    def __init__(self, actor: Actor, seed: int = 0, num_steps: int | None = None, device: str = "cpu") -> None:
+    def __init__(
+        self, actor: Actor, seed: int = 0, num_steps: int | None = None, device: str = "cpu"
+    ) -> None:
         self._config = actor.config
         self._model = actor.model
         self._preprocess = Preprocessor(actor.config, actor.stats, actor.tokenizer)
@@ -53,7 +55,8 @@ class ActorPolicy:
                 )
         if observation.state.shape != (config.state_dim,):
             raise ValueError(
-                f"the actor expects a state of {config.state_dim} numbers, got shape {observation.state.shape}"
+                f"the actor expects a state of {config.state_dim} numbers, got shape "
+                f"{observation.state.shape}"
             )
 
 

@@ -50,7 +50,8 @@ class WordTokenizer:
 
     def number_ids(self) -> list[int]:
         """The tokens of the state bins 0 ... 255, in order."""
-        return [self._backend.token_to_id(str(i)) for i in range(BINS)]
+        vocabulary = self._backend.get_vocab()
+        return [vocabulary[str(i)] for i in range(BINS)]
 
 
 class PaliGemmaTokenizer:

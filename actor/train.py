@@ -138,7 +138,9 @@ def train(
         optimiser.load_state_dict(checkpoint.optimiser)
     log = _Log(run / LOG_FILE, start)
     figures: dict[str, float] = {}
-    bar = tqdm(range(start, config.steps), initial=start, total=config.steps, disable=not progress, unit="step")
+    bar = tqdm(
+        range(start, config.steps), initial=start, total=config.steps, disable=not progress, unit="step"
+    )
     with Interruption() as interruption:
         for step in bar:
             losses = _step(learner, average, optimiser, train_frames, preprocess, config, step)
@@ -149,9 +151,7 @@ def train(
                 row = log.write(done, optimiser.param_groups[0]["lr"])
                 bar.set_postfix({name: f"{value:.3f}" for name, value in row.items() if name in losses})
             if done % config.validate_every == 0 or done == config.steps:
-                figures = validate(
-                    average, val_frames, preprocess, config.sampling, config.actor.num_steps
-                )
+                figures = validate(average, val_frames, preprocess, config.sampling, config.actor.num_steps)
                 log.write_validation(done, figures)
                 bar.write(f"step {done}: " + ", ".join(f"{k} {v:.4f}" for k, v in figures.items()))
             if done % config.checkpoint_every == 0 or last:
@@ -191,7 +191,9 @@ def _step(
     for group in optimiser.param_groups:
         group["lr"] = config.optimiser.learning_rate_at(step, config.steps)
     batch = frames.batch(np.random.default_rng([config.seed, step]), config.sampling)
-    generator = torch.Generator().manual_seed(int(np.random.default_rng([config.seed, step, 1]).integers(2**62)))
+    generator = torch.Generator().manual_seed(
+        int(np.random.default_rng([config.seed, step, 1]).integers(2**62))
+    )
     with torch.autocast(config.device, torch.bfloat16, enabled=config.bfloat16):
         losses = learner.losses(batch, preprocess, generator, config.flow_samples)
     optimiser.zero_grad(set_to_none=True)
@@ -224,7 +226,9 @@ def _prepare(
     path = tokenizer_path(run, config.actor)
     if fresh:
         run.mkdir(parents=True, exist_ok=True)
-        save_stats(run / STATS_FILE, NormStats(compute_quantiles(frames.states), compute_quantiles(frames.chunks)))
+        save_stats(
+            run / STATS_FILE, NormStats(compute_quantiles(frames.states), compute_quantiles(frames.chunks))
+        )
         if path.suffix == ".json":
             save_tokenizer(train_word_tokenizer(frames.prompts), path)
     return load_stats(run / STATS_FILE), load_tokenizer(path)
@@ -235,12 +239,16 @@ def _previous(run: Path, config: ActorTrainConfig, resume: bool) -> Checkpoint |
     if not path.is_file():
         return None
     if not resume:
-        raise ValueError(f"{run} already holds a run: pass --resume to go on with it, or choose another --out")
+        raise ValueError(
+            f"{run} already holds a run: pass --resume to go on with it, or choose another --out"
+        )
     checkpoint = load_checkpoint(path)
     before, now = checkpoint.config, to_dict(config)
     for name in now:
         if name not in _MAY_CHANGE and json.dumps(before.get(name)) != json.dumps(now[name]):
-            raise ValueError(f"{run} was trained with {name} = {before.get(name)}, the config says {now[name]}")
+            raise ValueError(
+                f"{run} was trained with {name} = {before.get(name)}, the config says {now[name]}"
+            )
     if checkpoint.episodes != _digest(config.episodes):
         raise ValueError(f"the episodes under {config.episodes} are not those that {run} was trained on")
     return checkpoint

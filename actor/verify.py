@@ -25,6 +25,7 @@ def verify(golden_dir: str | Path) -> dict[str, float]:
     `golden_dir` holds config.json, model.safetensors (openpi's names), inputs.npz (image.<slot>,
     image_mask.<slot>, tokenized_prompt[_mask], noise, actions, time) and expected.npz
     (actions_10_steps, actions_1_step, loss per element). Raises ValueError if something is missing.
+    A value that is not a number counts as an infinite error.
     """
     folder = Path(golden_dir)
     for name in ("config.json", "model.safetensors", "inputs.npz", "expected.npz"):
@@ -59,7 +60,8 @@ def _max_error(name: str, value: Tensor, expected: dict[str, Tensor]) -> float:
             f"expected.npz: {name} has shape {tuple(expected[name].shape)}, the model gives "
             f"{tuple(value.shape)}"
         )
-    return float((value - expected[name]).abs().max())
+    error = (value - expected[name]).abs().max()
+    return float(error) if torch.isfinite(error) else float("inf")
 
 
 def _config(path: Path, num_cameras: int) -> Pi05Config:

@@ -11,29 +11,18 @@ import json
 import multiprocessing
 import os
 import signal
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-import numpy as np
-
-from datagen import mikasa_expert as expert
-from datagen.keyframes import KeyframeConfig, extract_keyframes
+from datagen.keyframes import KeyframeConfig
+from datagen.record import PerturbationConfig, PrivilegedEnvironment, record_episode
 from predimem.config import ConfigError, to_dict
-from predimem.episodes import Episode, SubtaskSpan, episode_path, load_episode, save_episode
-from predimem.interfaces import Environment
-from predimem.types import Observation
+from predimem.episodes import episode_path, load_episode, save_episode
 
 TRAINING_SEEDS = range(1_000, 100_000)  # evaluation uses 900_000 and up, the suite itself 4_242_424_242
-
-
-class PrivilegedEnvironment(Environment, Protocol):
-    """An environment that also tells the simulator's true state (`mikasa_expert` reads it)."""
-
-    def privileged(self) -> dict[str, Any]: ...
 
 
 MakeEnvironment = Callable[[str], PrivilegedEnvironment]
@@ -61,10 +50,7 @@ class TaskSeeds:
 
 @dataclass(frozen=True)
 class CollectConfig:
-    """noise_share: share of episodes with normal noise of `noise_std` on the commanded translation
-    (1 = 0.1 m), until the TCP is first within `noise_until_m` of its goal, so that it can come to rest.
-    detour_share: share in which the arm first heads for another object for `detour_steps`. Both only
-    make states more diverse: subtask labels and `Alternatives` are always the expert's."""
+    """Where the episodes go, which there shall be, and how they are perturbed and annotated."""
 
     out: str = "runs/data/mikasa"
     tasks: tuple[TaskSeeds, ...] = (
@@ -72,20 +58,13 @@ class CollectConfig:
         TaskSeeds("RememberColor5-VLA-v0", 60),
         TaskSeeds("RememberColor3-VLA-v0", 60),
     )
-    noise_share: float = 0.35
-    noise_std: float = 0.35
-    noise_until_m: float = 0.03
-    detour_share: float = 0.15
-    detour_steps: int = 5
-    workers: int = 2
+    perturbation: PerturbationConfig = field(default_factory=PerturbationConfig)
     keyframes: KeyframeConfig = field(default_factory=KeyframeConfig)
 
     def __post_init__(self) -> None:
-        for name in ("noise_share", "detour_share"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ConfigError(f"{name} must be in [0, 1], got {getattr(self, name)}")
-        if self.workers < 1:
-            raise ConfigError(f"workers must be >= 1, got {self.workers}")
+        names = [spec.task for spec in self.tasks]
+        if len(set(names)) != len(names):
+            raise ConfigError(f"each task may be listed once, got {', '.join(names)}")
 
 
 @dataclass(frozen=True)
@@ -98,14 +77,16 @@ class Outcome:
 
 
 def collect(
-    config: CollectConfig, make_environment: MakeEnvironment, progress: bool = True
+    config: CollectConfig, make_environment: MakeEnvironment, workers: int = 2, progress: bool = True
 ) -> dict[str, Any]:
     """Make the episodes of `config` that are not there yet; returns the summary it also writes to
     `<out>/summary.json`. Ctrl-C leaves only whole episodes behind and raises KeyboardInterrupt.
 
     make_environment: task id -> environment; called once per worker and task, in a spawned process,
-    so it must be picklable.
+    so it must be picklable. workers: processes, at least 1 (ValueError otherwise).
     """
+    if workers < 1:
+        raise ValueError(f"workers must be >= 1, got {workers}")
     from tqdm import tqdm
 
     out = Path(config.out)
@@ -113,15 +94,12 @@ def collect(
     todo = [job for job in jobs if not episode_path(out, *job).exists()]
     discarded: list[Outcome] = []
     with tqdm(total=len(jobs), initial=len(jobs) - len(todo), unit="episode", disable=not progress) as bar:
-        for outcome in _play_all(config, make_environment, todo):
+        for outcome in _play_all(config, make_environment, todo, workers):
             if outcome.kind != "stored":
                 discarded.append(outcome)
             bar.update()
     summary = summarise(config, discarded)
-    out.mkdir(parents=True, exist_ok=True)
-    partial = out / "summary.json.partial"
-    partial.write_text(json.dumps(summary, indent=2) + "\n")
-    os.replace(partial, out / "summary.json")
+    _write_json(out / "summary.json", summary)
     return summary
 
 
@@ -146,71 +124,15 @@ def summarise(config: CollectConfig, discarded: Iterable[Outcome]) -> dict[str, 
     return {"config": to_dict(config), "tasks": tasks}
 
 
-def record_episode(
-    environment: PrivilegedEnvironment, task: str, seed: int, config: CollectConfig
-) -> Episode:
-    """Play `seed` to the horizon with the expert, perturbed as `config` and the seed say."""
-    rng = np.random.default_rng([seed, zlib.crc32(task.encode())])
-    noise_std = config.noise_std if rng.random() < config.noise_share else 0.0
-    detour = config.detour_steps if rng.random() < config.detour_share else 0
-    observation = environment.reset(seed)
-    observations: list[Observation] = []
-    states: list[dict[str, Any]] = []
-    actions: list[np.ndarray] = []
-    success = close = False
-    others = [i for i in range(len(environment.privileged()["labels"]))]
-    others.remove(environment.privileged()["target_index"])
-    visited = int(rng.choice(others))
-    while len(actions) < environment.horizon:
-        state = environment.privileged()
-        on_detour = state["step"] < state["appear_step"] + detour
-        action = expert.expert_action(state, visited if on_detour else None)
-        close = close or expert.goal_distance_m(state) < config.noise_until_m
-        if not close and state["step"] >= state["appear_step"]:
-            action[:3] += noise_std * rng.normal(size=3)
-        action = np.clip(action, -1.0, 1.0).astype(np.float32)
-        observations.append(observation)
-        states.append(state)
-        actions.append(action)
-        result = environment.step(action)
-        observation, success = result.observation, result.success
-        if result.terminated or result.truncated:
-            break
-    labels = [expert.expert_subtask(state) for state in states]
-    state_array = np.stack([o.state for o in observations])
-    tcp_m = np.stack([s["tcp_m"] for s in states])
-    return Episode(
-        suite="mikasa",
-        task=task,
-        seed=seed,
-        instruction=environment.instruction,
-        control_hz=environment.control_hz,
-        success=success,
-        images={name: np.stack([o.images[name] for o in observations]) for name in observations[0].images},
-        state=state_array,
-        actions=np.stack(actions),
-        subtasks=spans(labels),
-        keyframes=extract_keyframes(tcp_m, state_array[:, -1], environment.control_hz, config.keyframes),
-        goal=expert.touch(states[0]["target_label"]),
-        alternatives=expert.alternatives(states),
-        metadata={
-            "cue_end_step": states[0]["cue_end_step"],
-            "appear_step": states[0]["appear_step"],
-            "noise_std": noise_std,
-            "detour_steps": detour,
-        },
-    )
-
-
-def spans(labels: list[str]) -> tuple[SubtaskSpan, ...]:
-    """The label of every step as spans of equal labels."""
-    starts = [t for t in range(len(labels)) if t == 0 or labels[t] != labels[t - 1]]
-    ends = [*starts[1:], len(labels)]
-    return tuple(SubtaskSpan(a, b, labels[a]) for a, b in zip(starts, ends, strict=True))
-
-
 def _seeds(spec: TaskSeeds) -> range:
     return range(spec.first_seed, spec.first_seed + spec.episodes)
+
+
+def _write_json(path: Path, data: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(json.dumps(data, indent=2) + "\n")
+    os.replace(partial, path)
 
 
 def _histogram(counts: Counter[int]) -> dict[str, int]:
@@ -218,13 +140,12 @@ def _histogram(counts: Counter[int]) -> dict[str, int]:
 
 
 def _play_all(
-    config: CollectConfig, make_environment: MakeEnvironment, jobs: list[tuple[str, int]]
+    config: CollectConfig, make_environment: MakeEnvironment, jobs: list[tuple[str, int]], workers: int
 ) -> Iterator[Outcome]:
     if not jobs:
         return
     context = multiprocessing.get_context("spawn")
-    workers = min(config.workers, len(jobs))
-    pool = context.Pool(workers, _start_worker, (config, make_environment))
+    pool = context.Pool(min(workers, len(jobs)), _start_worker, (config, make_environment))
     try:
         yield from pool.imap_unordered(_play, jobs, chunksize=1)
         pool.close()
@@ -271,7 +192,7 @@ def play_and_store(
     environment: PrivilegedEnvironment, task: str, seed: int, config: CollectConfig
 ) -> Outcome:
     """Record one seed and store it, unless the expert failed without having been perturbed."""
-    episode = record_episode(environment, task, seed, config)
+    episode = record_episode(environment, task, seed, config.perturbation, config.keyframes)
     perturbed = episode.metadata["noise_std"] or episode.metadata["detour_steps"]
     if not episode.success and not perturbed:
         return Outcome(task, seed, "expert failed")

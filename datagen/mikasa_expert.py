@@ -113,7 +113,7 @@ def project(point_m: np.ndarray, matrix: np.ndarray, size: tuple[int, int]) -> n
 
 
 def _goal(object_m: np.ndarray) -> np.ndarray:
-    return np.asarray(object_m, np.float64) + [0.0, 0.0, HOVER_M]
+    return np.asarray(object_m, np.float64) + np.array([0.0, 0.0, HOVER_M])
 
 
 def _move(tcp_m: np.ndarray, goal_m: np.ndarray) -> np.ndarray:

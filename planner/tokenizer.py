@@ -54,7 +54,7 @@ class TokenizerConfig:
     vocab_size: int = 640
     instructions: tuple[str, ...] = ()
     subtasks: tuple[str, ...] = ()
-    words: dict[str, list[str]] | None = None
+    words: dict[str, tuple[str, ...]] | None = None
 
     def all_subtasks(self) -> list[str]:
         """Every subtask with its words filled in."""
@@ -71,7 +71,7 @@ class TokenizerConfig:
 
 
 def train_tokenizer(config: TokenizerConfig, prompt: PromptConfig) -> Qwen2Tokenizer:
-    """A tokenizer for this prompt. Raises ValueError if a deciding word takes more than one token."""
+    """A tokenizer for this prompt. Raises ValueError if it spells a deciding word badly."""
     bpe = Tokenizer(BPE())
     bpe.normalizer = normalizers.NFC()
     bpe.pre_tokenizer = pre_tokenizers.Sequence(
@@ -104,14 +104,17 @@ def train_tokenizer(config: TokenizerConfig, prompt: PromptConfig) -> Qwen2Token
 
 
 def deciding_token_ids(tokenizer: Qwen2Tokenizer, words: Sequence[str]) -> tuple[int, ...]:
-    """The tokens of these words as they stand inside an answer (after a blank)."""
-    ids = []
+    """The tokens of these words as they stand inside an answer (after a blank), in order, without repeats.
+
+    Raises ValueError if a word takes more than two tokens.
+    """
+    ids: list[int] = []
     for word in words:
         tokens = tokenizer(f" {word}", add_special_tokens=False).input_ids
-        if len(tokens) != 1:
+        if len(tokens) > 2:
             raise ValueError(f"{word!r} takes {len(tokens)} tokens: raise the tokenizer's vocab_size")
-        ids.append(tokens[0])
-    return tuple(ids)
+        ids += tokens
+    return tuple(dict.fromkeys(ids))
 
 
 def _corpus(config: TokenizerConfig, prompt: PromptConfig) -> list[str]:

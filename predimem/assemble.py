@@ -73,10 +73,12 @@ class Player:
             "weights": weights_hashes(self._config.weights),
         }
 
-    def run_harness(self, task: str, agent: str, episodes: int | None, on_episode: OnEpisode) -> dict[str, Any]:
+    def run_harness(
+        self, task: str, agent: str, episodes: int | None, on_episode: OnEpisode
+    ) -> dict[str, Any]:
         """Let the suite's own code grade an agent without privileged state; the suite's result."""
         if agent in ("oracle", "oracle-subtask"):
-            raise ValueError(f"{agent!r} reads the simulator's state, which the suite's harness does not hand out")
+            raise ValueError(f"{agent!r} reads the simulator's state, which the harness keeps to itself")
         from predimem.evaluation.suites import mikasa
         from predimem.evaluation.suites.mikasa_harness import run_suite_harness
 
@@ -185,6 +187,15 @@ def check_agents(names: Sequence[str]) -> None:
     unknown = [name for name in names if name not in AGENTS]
     if unknown:
         raise ValueError(f"unknown agent {unknown[0]!r}; there are: {', '.join(AGENTS)}")
+
+
+def check_weights(agents: Sequence[str], root: str | None) -> None:
+    """Raises WeightsError unless every model that these agents are made of is there."""
+    for agent in agents:
+        if agent in LEARNED_PLANNERS:
+            weights_folder(root, LEARNED_PLANNERS[agent])
+        if agent not in ("oracle", "random"):
+            weights_folder(root, "actor")
 
 
 def check_suite(suite: str, tasks: Sequence[str]) -> None:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import functools
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from predimem.assemble import PlayConfig
+    from predimem.evaluation.run import EvaluationConfig
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Memory for robot policies.")
 train_app = typer.Typer(no_args_is_help=True, help="Train the planner (S2) or the actor (S1).")
@@ -45,11 +49,13 @@ def evaluate(
     s2_latency: Annotated[int, typer.Option(help="Simulated S2 latency, control steps.")] = 2,
     rendering: Annotated[str, typer.Option(help="`stock` meshes, or `fast` (decimated).")] = "stock",
     videos: Annotated[int, typer.Option(help="Videos per task and agent.")] = 2,
-    overwrite: Annotated[bool, typer.Option(help="Start again instead of resuming in --out.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Start again, do not resume.")] = False,
+    retry_errors: Annotated[bool, typer.Option("--retry-errors", help="Replay those that crashed.")] = False,
 ) -> None:
     """Play a suite and write results.json, report.html and videos. Ctrl-C, then again: resumes."""
     from predimem.assemble import PlayConfig
     from predimem.config import from_dict
+    from predimem.evaluation.run import EvaluationConfig
 
     play = from_dict(
         PlayConfig,
@@ -61,7 +67,19 @@ def evaluate(
         },
         where="options",
     )
-    _evaluate(suite, _split(tasks), _split(agents), episodes, seed_start, out, workers, videos, overwrite, play)
+    config = EvaluationConfig(
+        suite=suite,
+        tasks=tuple(_split(tasks)),
+        agents=tuple(_split(agents)),
+        episodes=episodes,
+        seed_start=seed_start,
+        out=str(out),
+        workers=workers,
+        videos_per_task=videos,
+        overwrite=overwrite,
+        retry_errors=retry_errors,
+    )
+    _evaluate(config, play)
 
 
 @app.command()
@@ -72,10 +90,18 @@ def demo(
 ) -> None:
     """PrediMem at laptop size: the shipped planner and actor play RememberColor 3, 5 and 9 in SAPIEN."""
     from predimem.assemble import PlayConfig
+    from predimem.evaluation.run import EvaluationConfig
 
-    tasks = [f"RememberColor{n}-VLA-v0" for n in (3, 5, 9)]
-    agents = ["predimem", "no-keyframes"]
-    _evaluate("mikasa", tasks, agents, episodes, 900_000, out, workers, 2, True, PlayConfig())
+    config = EvaluationConfig(
+        suite="mikasa",
+        tasks=tuple(f"RememberColor{n}-VLA-v0" for n in (3, 5, 9)),
+        agents=("predimem", "no-keyframes"),
+        episodes=episodes,
+        out=str(out),
+        workers=workers,
+        overwrite=True,
+    )
+    _evaluate(config, PlayConfig())
 
 
 @app.command()
@@ -163,34 +189,13 @@ def verify_actor(
         raise SystemExit(f"predimem: the actor differs from the reference by more than {TOLERANCE:g}")
 
 
-def _evaluate(
-    suite: str,
-    tasks: list[str],
-    agents: list[str],
-    episodes: int,
-    seed_start: int,
-    out: Path,
-    workers: int,
-    videos: int,
-    overwrite: bool,
-    play: object,
-) -> None:
-    from predimem.assemble import check_agents, check_suite, make_player
-    from predimem.evaluation.run import EvaluationConfig, run_evaluation
+def _evaluate(config: EvaluationConfig, play: PlayConfig) -> None:
+    from predimem.assemble import check_agents, check_suite, check_weights, make_player
+    from predimem.evaluation.run import run_evaluation
 
-    check_agents(agents)
-    check_suite(suite, tasks)
-    config = EvaluationConfig(
-        suite=suite,
-        tasks=tuple(tasks),
-        agents=tuple(agents),
-        episodes=episodes,
-        seed_start=seed_start,
-        out=str(out),
-        workers=workers,
-        videos_per_task=videos,
-        overwrite=overwrite,
-    )
+    check_agents(config.agents)
+    check_weights(config.agents, play.weights)
+    check_suite(config.suite, config.tasks)
     run_evaluation(config, functools.partial(make_player, play))
 
 
@@ -201,9 +206,6 @@ def _split(text: str) -> list[str]:
 def main() -> None:
     """Entry point: errors of the user's input are one clear line, not a traceback."""
     try:
-        app(standalone_mode=False)
-    except typer.Exit as stop:
-        raise SystemExit(stop.exit_code) from None
+        app()
     except (ValueError, FileNotFoundError) as error:
         raise SystemExit(f"predimem: {error}") from None
-

@@ -7,9 +7,11 @@ is an `error` and another worker takes its place.
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import math
 import multiprocessing
+import os
 import signal
 import time
 import traceback
@@ -29,10 +31,11 @@ from predimem.recording import TraceRecorder
 from predimem.types import EpisodeResult
 
 Row = dict[str, Any]
+LOG = "workers.log"
 BUILD_TIMEOUT_S = 1800.0
 
 
-class EvaluationError(RuntimeError):
+class EvaluationError(ValueError):
     """The evaluation cannot go on or cannot be trusted; says why and how to mend it."""
 
 
@@ -183,12 +186,12 @@ class WorkerPool:
         how = how.format(_cause(worker.process.exitcode))
         if not started:
             raise EvaluationError(
-                f"a worker process {how} while it built the player; its own output above may say why "
-                "(out of memory? then use fewer --workers)"
+                f"a worker process {how} while it built the player; {self._out / LOG} may say why "
+                "(nothing there: out of memory? then use fewer --workers)"
             )
         if job is None:
             return []
-        message = f"the worker process {how} while it played this episode"
+        message = f"the worker process {how} while it played this episode (see {LOG})"
         result = EpisodeResult(job.task, job.agent, job.seed, "error", 0, message=message)
         files = {"trace": None, "video": None}
         return [episode_row(result) | TickStatistics().numbers | {"wall_s": None} | files]
@@ -271,6 +274,7 @@ class _Queue:
 def _serve(connection: Connection, make_player: Callable[[], Player], out: str) -> None:
     """The life of a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _redirect_output(Path(out) / LOG)
     try:
         player = make_player()
         connection.send(("ready", json.loads(json.dumps(player.provenance()))))
@@ -284,6 +288,15 @@ def _serve(connection: Connection, make_player: Callable[[], Player], out: str) 
         pass  # the parent is gone
     finally:
         player.close()
+
+
+def _redirect_output(log: Path) -> None:
+    """Send what libraries print (the simulator is talkative) and the trace of a crash to a file."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("a") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    faulthandler.enable()
 
 
 @contextmanager

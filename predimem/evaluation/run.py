@@ -35,8 +35,9 @@ class EvaluationConfig:
     out: the folder for everything written. workers: processes that play side by side.
     videos_per_task: for each task and agent, that many first episodes are filmed.
     episode_timeout_s: a worker that plays one episode for so long is stopped, and the episode is an
-    error; a task's first episode includes building its environment. overwrite: throw away what `out` holds. retry_errors: on resuming, play the
-    episodes again that ended in an error (never those that failed).
+    error; a task's first episode includes building its environment. overwrite: throw away what `out`
+    holds. retry_errors: on resuming, play the episodes again that ended in an error (never those that
+    failed).
     """
 
     suite: str
@@ -64,7 +65,7 @@ class EvaluationConfig:
 
 
 def run_evaluation(config: EvaluationConfig, make_player: Callable[[], Player]) -> dict[str, Any]:
-    """Play what is not in the journal yet, write results.json and report.html, and return the results.
+    """Play what is not in the journal yet, write results.json and report.html, print and return the results.
 
     make_player must be picklable: each worker process builds its own player with it, once. Raises
     EvaluationError where a player cannot be built or `out` holds another evaluation's episodes.
@@ -85,7 +86,8 @@ def run_evaluation(config: EvaluationConfig, make_player: Callable[[], Player]) 
     pool.close()
     results = _results(config, jobs, journal, provenance, time.monotonic() - began_s)
     _write_results(out / "results.json", results)
-    write_report(results, load_traces(results, out), out)
+    report = write_report(results, load_traces(results, out), out)
+    print(f"\n{format_table(results)}\n\nreport: {report}")
     return results
 
 

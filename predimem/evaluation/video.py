@@ -167,7 +167,7 @@ class VideoRecorder:
             draw.text((10, top + 52), "memory: no keyframe stored", FAINT, _font(15))
             return
         first = self._thumbnails.pictures[shown[0]]
-        each = sum(p.width for p in first.values()) + 12
+        each = max(sum(p.width for p in first.values()), 112) + 12  # at least the label's width
         room = max(1, (canvas.width - 10) // each)
         if len(shown) > room:
             shown = [shown[0], *shown[len(shown) - room + 1 :]] if room > 1 else shown[-1:]
@@ -175,10 +175,11 @@ class VideoRecorder:
         for keyframe in shown:
             label = f"keyframe: step {keyframe}"
             draw.text((x, top + 10), label, INK, _font(13))
+            inside = x
             for picture in self._thumbnails.pictures[keyframe].values():
-                canvas.paste(picture, (x, top + 28))
-                x += picture.width
-            x += 12
+                canvas.paste(picture, (inside, top + 28))
+                inside += picture.width
+            x += each
 
 
 def _draw_outcome(

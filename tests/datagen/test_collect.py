@@ -10,26 +10,31 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from datagen.collect import CollectConfig, TaskSeeds, collect, play_and_store, record_episode, spans
+from datagen.collect import CollectConfig, TaskSeeds, collect, play_and_store
+from datagen.record import PerturbationConfig, record_episode, spans
 from predimem.config import ConfigError, load_config
-from predimem.episodes import episode_path, list_episodes, load_episode
+from predimem.episodes import Episode, episode_path, list_episodes, load_episode
 from tests.datagen.point_environment import PointEnvironment
 
 ROOT = Path(__file__).parents[2]
-CLEAN = {"noise_share": 0.0, "detour_share": 0.0}
+CLEAN = PerturbationConfig(noise_share=0.0, detour_share=0.0)
+NOISY = PerturbationConfig(noise_share=1.0, detour_share=0.0)
+DETOUR = PerturbationConfig(noise_share=0.0, detour_share=1.0)
 
 
-def test_a_clean_episode(tmp_path: Path) -> None:
-    config = CollectConfig(**CLEAN)
-    episode = record_episode(PointEnvironment("point"), "point", 1001, config)
+def record(perturbation: PerturbationConfig) -> Episode:
+    return record_episode(PointEnvironment("point"), "point", 1001, perturbation)
+
+
+def test_a_clean_episode() -> None:
+    episode = record(CLEAN)
     assert episode.success and episode.goal == "touch the blue cube" and len(episode) == 16
     assert [(s.start, s.end, s.label) for s in episode.subtasks] == [
         (0, 2, "watch"),
         (2, 4, "wait"),
         (4, 16, "touch the blue cube"),
     ]
-    # At rest from 0; the action of step 4 shows at 5; at 13 the point has come to rest over the cube.
-    assert episode.keyframes[0] == 0 and len(episode.keyframes) == 2
+    assert episode.keyframes[0] == 0 and len(episode.keyframes) == 2  # at rest, and at rest over the cube
     assert episode.alternatives is not None
     now = episode.alternatives.chunks[:, 4, 0]  # "touch the blue cube" is what it did
     np.testing.assert_allclose(episode.actions[4:], now[4:], atol=1e-6)
@@ -37,23 +42,22 @@ def test_a_clean_episode(tmp_path: Path) -> None:
 
 
 def test_perturbed_episodes_keep_the_experts_labels() -> None:
-    clean = record_episode(PointEnvironment("point"), "point", 1001, CollectConfig(**CLEAN))
-    noisy = record_episode(PointEnvironment("point"), "point", 1001, CollectConfig(noise_share=1.0))
-    detour = record_episode(
-        PointEnvironment("point"), "point", 1001, CollectConfig(noise_share=0.0, detour_share=1.0)
-    )
+    clean, noisy, detour = record(CLEAN), record(NOISY), record(DETOUR)
     assert clean.subtasks == noisy.subtasks == detour.subtasks
     assert not np.allclose(clean.actions[4:], noisy.actions[4:], atol=0.05)
     assert not np.allclose(clean.actions[4], detour.actions[4], atol=0.05)
     assert detour.alternatives is not None and clean.alternatives is not None
     np.testing.assert_array_equal(detour.alternatives.chunks[4], clean.alternatives.chunks[4])
-    again = record_episode(PointEnvironment("point"), "point", 1001, CollectConfig(noise_share=1.0))
-    np.testing.assert_array_equal(noisy.actions, again.actions)
+    assert noisy.metadata["noise_std"] == 0.35 and detour.metadata["detour_steps"] == 5
+
+
+def test_the_seed_determines_an_episode() -> None:
+    np.testing.assert_array_equal(record(NOISY).actions, record(NOISY).actions)
 
 
 def test_collect_discards_failures_resumes_and_counts(tmp_path: Path) -> None:
     tasks = (TaskSeeds("point", 3), TaskSeeds("deaf", 2, first_seed=2000))
-    config = CollectConfig(out=str(tmp_path), tasks=tasks, workers=2, **CLEAN)
+    config = CollectConfig(out=str(tmp_path), tasks=tasks, perturbation=CLEAN)
     summary = collect(config, PointEnvironment, progress=False)
     assert summary["tasks"]["point"]["episodes"] == 3 and summary["tasks"]["point"]["yield"] == 1.0
     assert summary["tasks"]["point"]["lengths"] == {"16": 3}
@@ -61,13 +65,13 @@ def test_collect_discards_failures_resumes_and_counts(tmp_path: Path) -> None:
     assert (tmp_path / "summary.json").is_file() and len(list_episodes(tmp_path)) == 3
     kept = {path: path.stat().st_mtime_ns for path in list_episodes(tmp_path)}
     episode_path(tmp_path, "point", 1001).unlink()
-    collect(config, PointEnvironment, progress=False)
+    collect(config, PointEnvironment, workers=1, progress=False)
     new = {path: path.stat().st_mtime_ns for path in list_episodes(tmp_path)}
     assert {path.name for path in new if new[path] != kept[path]} == {"seed0000001001.h5"}
 
 
 def test_a_perturbed_failure_is_kept(tmp_path: Path) -> None:
-    config = CollectConfig(out=str(tmp_path), noise_share=1.0)
+    config = CollectConfig(out=str(tmp_path), perturbation=NOISY)
     assert play_and_store(PointEnvironment("deaf"), "deaf", 1000, config).kind == "stored"
     assert not load_episode(episode_path(tmp_path, "deaf", 1000)).success
 
@@ -77,7 +81,8 @@ def test_ctrl_c_leaves_whole_episodes_and_the_next_run_goes_on(tmp_path: Path) -
 from datagen.collect import *
 from tests.datagen.point_environment import PointEnvironment
 if __name__ == "__main__":
-    collect(CollectConfig(out={str(tmp_path)!r}, tasks=(TaskSeeds("point", 5000),), workers=1), PointEnvironment)
+    tasks = (TaskSeeds("point", 5000),)
+    collect(CollectConfig(out={str(tmp_path)!r}, tasks=tasks), PointEnvironment, workers=1)
 """
     path = tmp_path / "run.py"
     path.write_text(script)
@@ -93,8 +98,8 @@ if __name__ == "__main__":
     assert 3 <= len(stored) < 5000
     for episode in stored:
         load_episode(episode)  # verifies the checksum
-    config = CollectConfig(out=str(tmp_path), tasks=(TaskSeeds("point", 4),), workers=1)
-    assert collect(config, PointEnvironment, progress=False)["tasks"]["point"]["episodes"] == 4
+    config = CollectConfig(out=str(tmp_path), tasks=(TaskSeeds("point", 4),))
+    assert collect(config, PointEnvironment, 1, progress=False)["tasks"]["point"]["episodes"] == 4
 
 
 @pytest.mark.parametrize(("first", "count"), [(900_000, 1), (99_990, 20), (999, 5), (4_242_424_242, 1)])

@@ -15,7 +15,7 @@ from predimem.interfaces import Subscriber
 from predimem.types import EpisodeResult, Observation, StepResult, Tick
 
 HORIZON = 12
-CAMERAS = ("base_camera", "hand_camera")
+CAMERAS: tuple[str, ...] = ("base_camera", "hand_camera")
 
 
 def observation(step: int, seed: int = 0) -> Observation:
@@ -66,8 +66,8 @@ def play_frames(
 class FakePlayer:
     """predimem succeeds unless seed % 5 == 4, other agents only if seed % 5 == 0.
 
-    kill_seed: the process kills itself (not for `reactive`); raise_seed: play raises; error_seed: play reports an error;
-    hang_seed: play never returns. weights: a hash that the provenance shows.
+    kill_seed: the process kills itself (not for `reactive`); raise_seed: play raises; error_seed: play
+    reports an error; hang_seed: play never returns. weights: a hash that the provenance shows.
     """
 
     kill_seed: int | None = None

@@ -33,8 +33,8 @@ def outcomes(results: dict[str, Any]) -> list[tuple[Any, ...]]:
 def test_deaths_and_errors_are_no_failures_and_workers_change_nothing(tmp_path: Path) -> None:
     player = partial(FakePlayer, kill_seed=900_001, raise_seed=900_002, error_seed=900_003)
     results = run_evaluation(config(tmp_path / "two", workers=2, videos_per_task=1), player)
-    one = run_evaluation(config(tmp_path / "one", workers=1), player)
-    assert outcomes(results) == outcomes(one)
+    one = run_evaluation(config(tmp_path / "one", workers=1, tasks=TASKS[:1]), player)
+    assert outcomes(results)[:10] == outcomes(one)
     assert [e["seed"] for e in results["episodes"]] == [900_000 + i for i in range(5)] * 4
 
     cell = results["results"]["RememberColor3-VLA-v0"]["predimem"]
@@ -151,7 +151,8 @@ def test_ctrl_c_then_the_same_command_goes_on(tmp_path: Path) -> None:
     os.killpg(first.pid, signal.SIGINT)  # as a terminal does: to the parent and to its workers
     stdout, stderr = first.communicate(timeout=30)
     assert first.returncode != 0 and "the same command goes on" in stdout
-    assert stderr.count("KeyboardInterrupt") == 1, stderr  # the workers leave quietly
+    assert stderr.count("KeyboardInterrupt") == 1, stderr
+    assert (tmp_path / "workers.log").read_text() == ""  # the workers leave quietly
     before = [json.loads(line)["episode"] for line in journal.read_text().splitlines()[2:]]
     assert 1 <= len(before) < 20
     assert not (tmp_path / "results.json").exists()

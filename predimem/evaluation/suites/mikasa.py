@@ -55,7 +55,8 @@ def check_task(task: str) -> None:
     for asset in REGISTERED_ENVS[task].asset_download_ids or []:
         if not assets.is_data_source_downloaded(asset):
             raise ValueError(
-                f"{task} needs ManiSkill's assets {asset!r}: run `python -m mani_skill.utils.download_asset {asset}`"
+                f"{task} needs ManiSkill's assets {asset!r}: run "
+                f"`python -m mani_skill.utils.download_asset {asset}`"
             )
 
 
@@ -81,9 +82,7 @@ def check_action(action: np.ndarray) -> np.ndarray:
     """float32 [7] in [-1, 1]. Raises ValueError for another shape or for values that are not finite."""
     action = np.asarray(action, np.float32)
     if action.shape != (ACTION_DIM,):
-        raise ValueError(
-            f"expected an action of shape ({ACTION_DIM},) for {CONTROL_MODE}, got {action.shape}"
-        )
+        raise ValueError(f"expected an action of shape ({ACTION_DIM},), {CONTROL_MODE}, got {action.shape}")
     if not np.isfinite(action).all():
         raise ValueError(f"expected finite action values in [-1, 1], got {action.tolist()}")
     return np.clip(action, -1.0, 1.0)

@@ -94,7 +94,7 @@ class FirstTouch:
         self._wrong = 0.0
 
     def update(self, state: Mapping[str, Any]) -> dict[str, float]:
-        """`wrong_first_touch` and, unless the target is hidden, `target_distance_m` at the step of `state`."""
+        """`wrong_first_touch` and, unless the target is hidden, `target_distance_m` at `state`."""
         distances = np.linalg.norm(state["objects_m"] - state["tcp_m"], axis=1)
         if self._first is None and state["step"] >= state["appear_step"]:
             nearest = int(np.nanargmin(distances))

@@ -1,0 +1,113 @@
+"""Closed-loop replay: a planner on recorded frames of unseen episodes, with its own memory.
+
+The frames are those of the recording, whatever the planner answers; the memory is the planner's own:
+it sees the keyframes that it nominated itself. Latency is charged in control steps, as at run time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from memory_bank import MemoryBank, MemoryConfig
+from planner.dataset import observation_at
+from predimem.episodes import Episode
+from predimem.interfaces import Planner
+
+
+@dataclass(frozen=True)
+class ReplayConfig:
+    """latency_steps: control steps from a snapshot to its plan, which is also when the next is taken.
+    keyframe_tolerance_steps: how far from an annotated keyframe a stored one may lie."""
+
+    latency_steps: int = 2
+    keyframe_tolerance_steps: int = 2
+
+
+@dataclass(frozen=True)
+class ReplayScores:
+    """accuracy: share of right subtasks, by the first word of the right one. goal_episodes: share of
+    episodes all of whose goal subtasks are right. cue_kept: share of episodes in which a frame of the
+    first subtask is a keyframe at the end. counts: how many answers of each kind."""
+
+    episodes: int
+    answers: int
+    invalid: int
+    accuracy: dict[str, float] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    goal_episodes: float = 0.0
+    cue_kept: float = 0.0
+    keyframe_precision: float = 0.0
+    keyframe_recall: float = 0.0
+    keyframes_per_episode: float = 0.0
+    latency_p50_s: float = 0.0
+    mistakes: list[list[str]] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def replay_planner(
+    planner: Planner, episodes: Sequence[Episode], memory: MemoryConfig, config: ReplayConfig | None = None
+) -> ReplayScores:
+    """Score a planner on recorded episodes (see the module's docstring)."""
+    config = config or ReplayConfig()
+    right: dict[str, list[bool]] = defaultdict(list)
+    latencies: list[float] = []
+    mistakes: list[list[str]] = []
+    all_right, cue_kept, stored, matched, annotated, recalled, invalid = [], [], 0, 0, 0, 0, 0
+    for episode in episodes:
+        bank = MemoryBank(memory)
+        bank.reset(f"{episode.task}-{episode.seed}", episode.instruction)
+        goals = []
+        for step, plan, seconds in _plans(planner, bank, episode, config.latency_steps):
+            truth = episode.subtask_at(step)
+            right[truth.split()[0]].append(plan.subtask == truth)
+            latencies.append(seconds)
+            invalid += plan.subtask is None
+            if truth == episode.goal:
+                goals.append(plan.subtask == truth)
+            if plan.subtask != truth:
+                mistakes.append([f"{episode.task}-{episode.seed}", str(step), truth, plan.text])
+        kept, near = bank.keyframe_steps, config.keyframe_tolerance_steps
+        stored += len(kept)
+        matched += sum(any(abs(k - a) <= near for a in episode.keyframes) for k in kept)
+        annotated += len(episode.keyframes)
+        recalled += sum(any(abs(k - a) <= near for k in kept) for a in episode.keyframes)
+        first = episode.subtasks[0].label
+        cue_kept.append(any(episode.subtask_at(k) == first for k in kept))
+        all_right.append(all(goals))
+    return ReplayScores(
+        episodes=len(episodes),
+        answers=len(latencies),
+        invalid=invalid,
+        accuracy={name: round(float(np.mean(values)), 4) for name, values in right.items()},
+        counts={name: len(values) for name, values in right.items()},
+        goal_episodes=round(float(np.mean(all_right)), 4),
+        cue_kept=round(float(np.mean(cue_kept)), 4),
+        keyframe_precision=round(matched / max(1, stored), 4),
+        keyframe_recall=round(recalled / max(1, annotated), 4),
+        keyframes_per_episode=round(stored / len(episodes), 2),
+        latency_p50_s=round(float(np.median(latencies)), 4),
+        mistakes=mistakes,
+    )
+
+
+def _plans(planner: Planner, bank: MemoryBank, episode: Episode, latency_steps: int):
+    """(step of the snapshot, plan, seconds), the plan's keyframes written back when it arrives."""
+    pending = None
+    for step in range(len(episode)):
+        bank.observe(observation_at(episode, step))
+        if pending is not None and step >= pending[0] + latency_steps:
+            bank.nominate(pending[1].keyframe_steps)
+            pending = None
+        if pending is None:
+            began = time.perf_counter()
+            plan = planner.plan(bank.snapshot())
+            yield step, plan, time.perf_counter() - began
+            pending = (step, plan)

@@ -1,0 +1,121 @@
+import dataclasses
+
+import numpy as np
+import pytest
+
+from actor.conv_stem import ConvStemConfig
+from actor.dataset import FrameSet, SamplingConfig, load_frame_sets
+from actor.pi05 import Pi05Config
+from actor.weights import ActorConfig
+from predimem.episodes import episode_path, save_episode
+from tests.actor.conftest import APPEAR, CAMERAS, HORIZON, INSTRUCTION, make_episode, save_episodes
+
+CONFIG = ActorConfig(model=Pi05Config(vision="conv", conv=ConvStemConfig(), action_horizon=HORIZON))
+
+
+def test_one_image_supervises_several_subtasks():
+    frames = FrameSet([make_episode(1000)], CAMERAS, HORIZON, 128)
+    sampling = SamplingConfig(
+        3, 12, instruction_share=0, hold_share=0, idle_share=0, shift_px=0, brightness=0
+    )
+    batch = frames.batch(np.random.default_rng(0), sampling)
+    assert batch.images.shape == (3, 2, 128, 128, 3) and batch.images.dtype == np.uint8
+    assert set(batch.prompts) == {f"touch the {c} square" for c in ("red", "green", "blue")}
+    alternatives = make_episode(1000).alternatives
+    assert alternatives is not None
+    for i, prompt in enumerate(batch.prompts):
+        k = alternatives.subtasks.index(prompt)
+        np.testing.assert_array_equal(batch.targets_m[i], alternatives.targets_m[APPEAR, k])
+        hand = batch.state[i // 12, :2]
+        np.testing.assert_allclose(batch.chunks[i, 0, :2], batch.targets_m[i, :2] - hand, atol=1e-6)
+
+
+def test_instruction_prompts_get_the_goal_s_chunk_and_no_target():
+    episode = make_episode(1001)
+    frames = FrameSet([episode], CAMERAS, HORIZON, 128)
+    assert episode.alternatives is not None
+    goal = episode.alternatives.subtasks.index(episode.goal)
+    batch = frames.batch(np.random.default_rng(0), SamplingConfig(6, 2, instruction_share=1, idle_share=0))
+    assert set(batch.prompts) == {INSTRUCTION}
+    assert np.isnan(batch.targets_m).all() and np.isnan(batch.pixels).all()
+    np.testing.assert_allclose(
+        batch.chunks[::2, 0, :2],
+        episode.alternatives.targets_m[APPEAR, goal, :2] - batch.state[:, :2],
+        atol=1e-6,
+    )
+    batch = frames.batch(np.random.default_rng(0), SamplingConfig(6, 2, instruction_share=1, idle_share=1))
+    assert not batch.chunks[..., :6].any()  # before anything can be touched, the goal's label is to hold
+
+
+def test_shifted_images_keep_their_targets():
+    frames = FrameSet([make_episode(1002)], CAMERAS, HORIZON, 128)
+    sampling = SamplingConfig(20, 1, instruction_share=0, hold_share=0, idle_share=0, shift_px=2)
+    batch = frames.batch(np.random.default_rng(0), sampling)
+    colours = {"red": 0, "green": 1, "blue": 2}
+    for image, prompt, pixel in zip(batch.images[:, 0], batch.prompts, batch.pixels[:, 0], strict=True):
+        channel = colours[prompt.split()[2]]
+        rows, columns = np.nonzero(image[..., channel].astype(int) - image.min(-1) > 100)
+        centre = np.array([columns.mean() + 0.5, rows.mean() + 0.5]) / 128
+        np.testing.assert_allclose(pixel, centre, atol=1.1 / 128)
+
+
+def test_idle_frames_and_hold_prompts():
+    frames = FrameSet([make_episode(1003)], CAMERAS, HORIZON, 128)
+    assert (len(frames.idle), len(frames.active)) == (APPEAR, 4)
+    batch = frames.batch(np.random.default_rng(0), SamplingConfig(8, 2, instruction_share=0, idle_share=1))
+    assert set(batch.prompts) == {"wait"} and not batch.chunks[..., :6].any()
+    batch = frames.batch(
+        np.random.default_rng(0), SamplingConfig(8, 2, instruction_share=0, hold_share=1, idle_share=0)
+    )
+    assert set(batch.prompts) == {"wait"}
+
+
+def test_episodes_without_alternatives_teach_what_was_done():
+    episode = dataclasses.replace(make_episode(1004), alternatives=None)
+    frames = FrameSet([episode], CAMERAS, HORIZON, 128)
+    batch = frames.batch(np.random.default_rng(0), SamplingConfig(30, 1, instruction_share=0, shift_px=0))
+    assert set(batch.prompts) == {"wait", episode.goal}
+    for state, chunk in zip(batch.state, batch.chunks, strict=True):
+        t = int(np.flatnonzero((episode.state == state).all(1))[0])
+        np.testing.assert_array_equal(chunk, episode.actions[np.minimum(np.arange(t, t + HORIZON), 5)])
+
+
+def test_a_batch_is_a_function_of_its_generator():
+    frames = FrameSet([make_episode(s) for s in range(1000, 1003)], CAMERAS, HORIZON, 128)
+    first, second = (frames.batch(np.random.default_rng([0, 5]), SamplingConfig()) for _ in range(2))
+    assert first.prompts == second.prompts
+    for name in ("images", "state", "chunks", "targets_m", "pixels"):
+        np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
+
+
+def test_split_is_by_episode(tmp_path):
+    train, val = load_frame_sets(save_episodes(tmp_path, range(1000, 1010)), CONFIG, val_every=5)
+    assert [e.seed for e in val.episodes] == [1000, 1005]
+    assert len(train.episodes) == 8
+
+
+def test_evaluation_seeds_are_refused(tmp_path):
+    save_episodes(tmp_path, range(1000, 1002))
+    save_episode(episode_path(tmp_path, "Squares", 900_000), make_episode(900_000))
+    with pytest.raises(ValueError, match="seed 900000 is reserved for evaluation"):
+        load_frame_sets(tmp_path, CONFIG, val_every=2)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (dataclasses.replace(CONFIG, cameras=("base_camera", "side")), "expected cameras .*'side'"),
+        (dataclasses.replace(CONFIG, camera_shape=(64, 64)), r"should be \[64, 64\] .* got \[128, 128\]"),
+        (dataclasses.replace(CONFIG, state_dim=8), "states of 8 and actions of 7 numbers, got 7 and 7"),
+        (
+            dataclasses.replace(CONFIG, model=dataclasses.replace(CONFIG.model, action_horizon=50)),
+            "chunks of 4 steps, the config's action_horizon is 50",
+        ),
+    ],
+)
+def test_data_that_does_not_fit_the_config(tmp_path, config, message):
+    save_episodes(tmp_path, range(1000, 1002))
+    with pytest.raises(ValueError, match=message):
+        load_frame_sets(tmp_path, config, val_every=2)
+    with pytest.raises(ValueError, match="needs at least 3"):
+        load_frame_sets(tmp_path, CONFIG, val_every=3)

@@ -1,0 +1,118 @@
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from actor.policy import load_policy
+from actor.train import train
+from actor.weights import WeightsError, load_actor, save_actor
+from predimem.interfaces import Policy
+from predimem.types import Observation
+from tests.actor.conftest import APPEAR, CAMERAS, HORIZON, make_episode
+from tests.actor.test_train import CONFIG
+
+
+@pytest.fixture(scope="module")
+def weights(episodes: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    config = dataclasses.replace(CONFIG, steps=3)
+    return train(config, episodes=episodes, out=tmp_path_factory.mktemp("run"), progress=False)
+
+
+@pytest.fixture
+def copy(weights: Path, tmp_path: Path) -> Path:
+    for path in weights.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    return tmp_path
+
+
+def observe(step: int = APPEAR) -> Observation:
+    episode = make_episode(3000)
+    return Observation(step, {name: episode.images[name][APPEAR] for name in CAMERAS}, episode.state[APPEAR])
+
+
+def test_chunk_is_physical_and_starts_now(weights: Path):
+    policy = load_policy(weights)
+    assert isinstance(policy, Policy)
+    chunk = policy.infer(observe(step=7), "touch the red square")
+    assert (chunk.start_step, chunk.subtask) == (7, "touch the red square")
+    assert chunk.actions.shape == (HORIZON, 7) and chunk.actions.dtype == np.float32
+    np.testing.assert_allclose(chunk.actions[:, 2:], [[0, 0, 0, 0, -1]] * HORIZON, atol=1e-6)  # constants
+
+
+def test_repeatable_given_seed_and_step(weights: Path):
+    first, second = load_policy(weights, seed=3), load_policy(weights, seed=3)
+    first.infer(observe(1), "wait")  # a policy has no memory: earlier calls change nothing
+    a, b = first.infer(observe(2), "wait"), second.infer(observe(2), "wait")
+    np.testing.assert_array_equal(a.actions, b.actions)
+    for other in (load_policy(weights, seed=4).infer(observe(2), "wait"), second.infer(observe(3), "wait")):
+        assert np.abs(other.actions - a.actions).max() > 1e-4
+    assert (
+        np.abs(load_policy(weights, seed=3, num_steps=1).infer(observe(2), "wait").actions - a.actions).max()
+        > 0
+    )
+
+
+def test_the_subtask_and_the_state_matter(weights: Path):
+    policy, observation = load_policy(weights), observe()
+    red = policy.infer(observation, "touch the red square").actions
+    assert np.abs(policy.infer(observation, "touch the blue square").actions - red).max() > 0
+    moved = dataclasses.replace(observation, state=observation.state + np.float32(0.3))
+    assert np.abs(policy.infer(moved, "touch the red square").actions - red).max() > 0
+
+
+def test_an_unknown_or_endless_subtask_still_gives_a_chunk(weights: Path):
+    policy = load_policy(weights)
+    with pytest.warns(UserWarning, match="subtask cut"):
+        chunk = policy.infer(observe(), "zzz qqq " * 400)
+    assert np.isfinite(chunk.actions).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"images": {"base_camera": np.zeros((128, 128, 3), np.uint8)}},
+            r"expects the cameras .*hand_camera",
+        ),
+        (
+            {"images": {name: np.zeros((64, 128, 3), np.uint8) for name in CAMERAS}},
+            r"base_camera should be uint8 of shape \(128, 128, 3\), got uint8 of shape \(64, 128, 3\)",
+        ),
+        ({"images": {name: np.zeros((128, 128, 3), np.float32) for name in CAMERAS}}, "got float32"),
+        ({"state": np.zeros(9, np.float32)}, r"state of 7 numbers, got shape \(9,\)"),
+    ],
+)
+def test_observations_that_do_not_fit(weights: Path, change: dict, message: str):
+    with pytest.raises(ValueError, match=message):
+        load_policy(weights).infer(dataclasses.replace(observe(), **change), "wait")
+
+
+def test_missing_weights(tmp_path: Path):
+    with pytest.raises(WeightsError, match=r"no actor in .*config\.json is missing.*predimem train actor"):
+        load_policy(tmp_path / "nowhere")
+
+
+def test_truncated_weights(copy: Path):
+    path = copy / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-1000])
+    with pytest.raises(WeightsError, match=r"model\.safetensors cannot be read \(truncated"):
+        load_policy(copy)
+
+
+def test_weights_of_another_size(copy: Path):
+    data = json.loads((copy / "config.json").read_text())
+    data["model"]["conv"]["queries"] = 5
+    (copy / "config.json").write_text(json.dumps(data))
+    with pytest.raises(WeightsError, match=r"vision\.query should have shape \(5, 48\) .* got \(4, 48\)"):
+        load_policy(copy)
+    (copy / "config.json").write_text("{")
+    with pytest.raises(WeightsError, match="not valid JSON"):
+        load_policy(copy)
+
+
+def test_saving_and_loading_is_lossless_after_the_first_time(weights: Path, tmp_path: Path):
+    save_actor(tmp_path, load_actor(weights))
+    for path in weights.iterdir():
+        assert (tmp_path / path.name).read_bytes() == path.read_bytes()
