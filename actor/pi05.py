@@ -112,7 +112,9 @@ class LanguageModel(nn.Module):
         for layer in self.layers[:-1]:
             x, own = layer(x, rotary, attend)
             cache.append(own)
-        return [*cache, self.layers[-1].keys_values(x, rotary)]
+        last = self.layers[-1]
+        assert isinstance(last, GemmaLayer)
+        return [*cache, last.keys_values(x, rotary)]
 
 
 class Pi05(nn.Module):
@@ -154,7 +156,7 @@ class Pi05(nn.Module):
         noisy_actions, target = flow_matching.interpolate(actions, noise, time)
         return (self.velocity(prefix, noisy_actions, time) - target).square()
 
-    @torch.no_grad()
+    @torch.inference_mode()
     def sample(
         self, inputs: Prompted, noise: Float[Tensor, "n h a"], num_steps: int = 10
     ) -> Float[Tensor, "n h a"]:

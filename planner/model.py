@@ -122,7 +122,7 @@ class PrediMemForConditionalGeneration(Qwen3VLForConditionalGeneration):
                 **kwargs,
             )
         with torch.no_grad():
-            get_features = self._features or self.model.get_image_features
+            get_features = self.model.get_image_features if self._features is None else self._features
             features = get_features(pixel_values, image_grid_thw, return_dict=True)
         outputs = self.model(
             input_ids=input_ids,

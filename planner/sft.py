@@ -45,6 +45,7 @@ register_model(
         [ModelGroup([Model("predimem/planner", "predimem/planner")], NAME)],
         PrediMemLoader,
         model_arch=ModelArch.qwen3_vl,
+        is_multimodal=True,  # else --freeze_vit and --freeze_aligner are silently ignored
         architectures=["PrediMemForConditionalGeneration", "Qwen3VLForConditionalGeneration"],
         tags=["vision"],
     )

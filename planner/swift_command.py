@@ -63,7 +63,6 @@ def swift_command(config: SftConfig, base: Path, data: Path, output: Path, seed:
         "gradient_accumulation_steps": config.gradient_accumulation,
         "gradient_checkpointing": config.gradient_checkpointing,
         "max_length": config.max_length,
-        "truncation_strategy": "raise",
         "logging_steps": config.logging_steps,
         "save_strategy": "steps",
         "save_steps": config.save_steps,
@@ -72,6 +71,7 @@ def swift_command(config: SftConfig, base: Path, data: Path, output: Path, seed:
         "dataset_num_proc": 1,
         "split_dataset_ratio": 0,
         "report_to": "none",
+        "check_model": False,  # it would ask a model hub about our local folder
         "seed": seed,
         "data_seed": seed,
     }

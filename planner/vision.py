@@ -2,8 +2,8 @@
 
 A pretrained Qwen3-VL brings a tower that sees colours; a tiny one has to learn it first. Every merged
 token predicts, of its own cell of the image, a thumbnail and which palette colours are present. The
-palette is found by k-means over the frames' colours with rare ones weighted up, so that an object of
-thirty pixels counts as much as the table. No labels, no task knowledge.
+palette covers the frames' colours, rare ones as well, so that an object of thirty pixels counts as much
+as the table. No labels, no task knowledge.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class VisionConfig:
     moved by up to this much. max_frames: frames used, drawn at random."""
 
     directory: str = "runs/train/planner-vision"
-    palette_size: int = 24
+    palette_size: int = 32
     present_pixels: int = 5
     steps: int = 900
     batch_size: int = 32
@@ -44,22 +44,27 @@ class VisionConfig:
     seed: int = 0
 
 
-def fit_palette(frames: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
-    """[size, 3] float32 RGB: k-means over the colours of uint8 [N, H, W, 3]. A colour's weight grows
-    with the logarithm of its frequency, and with its saturation."""
+def fit_palette(frames: np.ndarray, size: int) -> np.ndarray:
+    """[size, 3] float32 RGB that cover the colours of uint8 [N, H, W, 3], rare ones included.
+
+    Farthest-point selection (each new colour is the one farthest from all so far), then three rounds of
+    k-means. Colours of fewer than N / 10 pixels in all are left out as noise.
+    """
     bins = (frames // (256 // _LEVELS)).reshape(-1, 3).astype(np.int64)
     counts = np.bincount(bins @ (_LEVELS**2, _LEVELS, 1), minlength=_LEVELS**3)
-    used = np.flatnonzero(counts > max(2, len(frames) // 200))
+    used = np.flatnonzero(counts >= max(1, len(frames) // 10))
     colours = np.stack([used // _LEVELS**2, used // _LEVELS % _LEVELS, used % _LEVELS], 1) + 0.5
     colours = (colours * (256 // _LEVELS)).astype(np.float32)
-    weights = np.log(counts[used]) * (0.25 + np.ptp(colours, axis=1) / 255.0)
-    centres = colours[rng.choice(len(colours), min(size, len(colours)), replace=False, p=weights / weights.sum())]
-    for _ in range(25):
+    weights = np.sqrt(counts[used])
+    centres = colours[[np.argmax(weights)]]
+    for _ in range(min(size, len(colours)) - 1):
+        distance = ((colours[:, None] - centres[None]) ** 2).sum(-1).min(1)
+        centres = np.concatenate([centres, colours[[np.argmax(distance)]]])
+    for _ in range(3):
         nearest = _nearest(colours, centres)
-        for k in range(len(centres)):
+        for k in np.unique(nearest):
             mine = nearest == k
-            if mine.any():
-                centres[k] = np.average(colours[mine], axis=0, weights=weights[mine])
+            centres[k] = np.average(colours[mine], axis=0, weights=weights[mine])
     return centres
 
 
@@ -131,7 +136,7 @@ def pretrain_tower(
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(config.seed)
     torch.manual_seed(config.seed)
-    palette = fit_palette(frames[rng.permutation(len(frames))[:400]], config.palette_size, rng)
+    palette = fit_palette(frames[rng.permutation(len(frames))[:400]], config.palette_size)
     vision = tower.config
     targets = CellTargets(palette, vision.patch_size * vision.spatial_merge_size, config.present_pixels)
     readouts = nn.ModuleList(

@@ -209,3 +209,7 @@ def main() -> None:
         app()
     except (ValueError, FileNotFoundError) as error:
         raise SystemExit(f"predimem: {error}") from None
+
+
+if __name__ == "__main__":
+    main()

@@ -82,6 +82,9 @@ class TimeConfig:
     s1_latency_steps: int = 1
     s2_latency_steps: int = 2
 
+    def __post_init__(self) -> None:
+        SimulatedClock(self.s1_latency_steps, self.s2_latency_steps)  # checks them
+
     def make_clock(self, control_hz: float) -> Clock:
         if self.mode == "real":
             return RealClock(control_hz)

@@ -156,7 +156,7 @@ def test_auxiliary_losses_need_the_conv_stem(episodes: Path, tmp_path: Path):
                     "vocab_size": 320, "action_dim": 8, "action_horizon": HORIZON,
                 }
             },
-            "steps": 1, "val_every": 6,
+            "steps": 1, "val_every": 6, "bfloat16": True,
         },
     )  # fmt: skip
     with pytest.raises(ValueError, match="auxiliary losses need vision: conv"):
