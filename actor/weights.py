@@ -77,6 +77,7 @@ def save_actor(folder: str | Path, actor: Actor, dtype: torch.dtype = torch.floa
     save_tokenizer(actor.tokenizer, tokenizer_path(folder, actor.config))
     weights = {to_openpi(k): v.to(dtype).contiguous() for k, v in actor.model.state_dict().items()}
     save_file(weights, folder / WEIGHTS_FILE, metadata={"format": "pt"})
+    (folder / WEIGHTS_FILE).chmod(0o644)  # safetensors writes for the owner alone
 
 
 def load_actor(folder: str | Path, device: str = "cpu", dtype: torch.dtype = torch.float32) -> Actor:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ from memory_bank import MemoryBank, MemoryConfig
 from planner.dataset import observation_at
 from predimem.episodes import Episode
 from predimem.interfaces import Planner
+from predimem.types import Plan
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,9 @@ class ReplayScores:
 def replay_planner(
     planner: Planner, episodes: Sequence[Episode], memory: MemoryConfig, config: ReplayConfig | None = None
 ) -> ReplayScores:
-    """Score a planner on recorded episodes (see the module's docstring)."""
+    """Score a planner on recorded episodes (see the module's docstring). Raises ValueError for none."""
+    if not episodes:
+        raise ValueError("no episodes to replay")
     config = config or ReplayConfig()
     right: dict[str, list[bool]] = defaultdict(list)
     latencies: list[float] = []
@@ -98,9 +101,11 @@ def replay_planner(
     )
 
 
-def _plans(planner: Planner, bank: MemoryBank, episode: Episode, latency_steps: int):
+def _plans(
+    planner: Planner, bank: MemoryBank, episode: Episode, latency_steps: int
+) -> Iterator[tuple[int, Plan, float]]:
     """(step of the snapshot, plan, seconds), the plan's keyframes written back when it arrives."""
-    pending = None
+    pending: tuple[int, Plan] | None = None
     for step in range(len(episode)):
         bank.observe(observation_at(episode, step))
         if pending is not None and step >= pending[0] + latency_steps:

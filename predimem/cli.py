@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from predimem.vulkan import VulkanError
+
 if TYPE_CHECKING:
     from predimem.assemble import PlayConfig
     from predimem.evaluation.run import EvaluationConfig
@@ -207,7 +209,7 @@ def main() -> None:
     """Entry point: errors of the user's input are one clear line, not a traceback."""
     try:
         app()
-    except (ValueError, FileNotFoundError) as error:
+    except (ValueError, FileNotFoundError, VulkanError) as error:
         raise SystemExit(f"predimem: {error}") from None
 
 

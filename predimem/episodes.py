@@ -147,7 +147,9 @@ def _collect(arrays: dict[str, np.ndarray], name: str, item: Any) -> None:
 
 
 def _arrays(episode: Episode) -> dict[str, np.ndarray]:
-    arrays = {f"images/{name}": np.asarray(frames, np.uint8) for name, frames in episode.images.items()}
+    arrays: dict[str, np.ndarray] = {}
+    for name, frames in episode.images.items():
+        arrays[f"images/{name}"] = np.asarray(frames, np.uint8)
     arrays["state"] = np.asarray(episode.state, np.float32)
     arrays["actions"] = np.asarray(episode.actions, np.float32)
     if episode.alternatives is not None:

@@ -6,6 +6,9 @@ is no other name for such a device) and, for software drivers, `ManiSkillScene.a
 every camera gets a ready-made BRDF look-up table (SAPIEN otherwise computes one at the first picture
 of a process: 12 to 26 s on a software device).
 
+`hide_own_body(env, ...)` spares a camera the drawing of its own housing, which it cannot see: pictures
+stay the same to the last bit, and a step of the Panda with a RealSense takes about a third less.
+
 `decimate(env)` replaces heavy visual meshes by coarse ones. Pictures change a little (0.4 of 255 on
 average), physics not at all: for making data, never for figures that are quoted.
 """
@@ -79,6 +82,33 @@ def _brdf_lut() -> Any:
 
     table = np.full((16, 16, 4), 0.5, np.float32)
     return sapien.render.RenderTexture(table, 2, "R32G32B32A32Sfloat", 1, "linear", "edge", False)
+
+
+def hide_own_body(env: Any, camera: str, entity_name: str) -> None:
+    """Hide the visual meshes of `entity_name` while `camera` takes its picture.
+
+    For a body that the camera cannot see: MIKASA's wrist camera sits inside a RealSense housing
+    ("camera_link") of 425 thousand triangles, four fifths of the scene. Calling it again changes nothing.
+    """
+    from sapien.render import RenderBodyComponent
+
+    scene = env.unwrapped.scene
+    sensor = scene.sensors[camera]
+    if getattr(sensor.capture, "hides", None) == entity_name:
+        return
+    entities = [e for e in scene.sub_scenes[0].entities if e.name == entity_name]
+    bodies = [c for e in entities for c in e.components if isinstance(c, RenderBodyComponent)]
+    stock = sensor.capture
+
+    def capture() -> None:
+        for body in bodies:
+            body.visibility = 0.0
+        stock()
+        for body in bodies:
+            body.visibility = 1.0
+
+    capture.hides = entity_name  # type: ignore[attr-defined]
+    sensor.capture = capture
 
 
 def decimate(

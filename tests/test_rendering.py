@@ -1,6 +1,7 @@
 """Mesh decimation against numbers done by hand; the simulator's part is in evaluation/test_mikasa.py."""
 
 import numpy as np
+import pytest
 
 from predimem.rendering import cluster_vertices
 
@@ -26,3 +27,18 @@ def test_a_fine_grid_changes_nothing_but_the_order() -> None:
     merged, faces = cluster_vertices(vertices, triangles, cell_m=0.01)
     before = {frozenset(map(tuple, vertices[t])) for t in triangles}
     assert {frozenset(map(tuple, merged[f])) for f in faces} == before
+
+
+def test_hiding_a_cameras_own_housing_leaves_stock_pictures_as_they_are() -> None:
+    mikasa = pytest.importorskip("predimem.evaluation.suites.mikasa")
+    environment = mikasa.MikasaEnvironment("RememberColor3-VLA-v0", "stock")
+    environment.reset(900_000)
+    sensor = environment._env.unwrapped.scene.sensors["hand_camera"]
+    for axis in range(3):
+        action = np.zeros(7, np.float32)
+        action[axis] = 1.0
+        shown = environment.step(action).observation.images["hand_camera"]
+        type(sensor).capture(sensor)  # the suite's own way, housing included
+        stock = sensor.get_obs(rgb=True, depth=False, segmentation=False, position=False)["rgb"][0]
+        np.testing.assert_array_equal(shown, stock.numpy())
+    environment.close()

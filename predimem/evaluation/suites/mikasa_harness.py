@@ -50,7 +50,8 @@ def as_chunk_policy(agent: Agent, task: str, first_seed: int | None = None) -> A
     from mani_skill.utils.registration import REGISTERED_ENVS
     from mikasa_robo_suite.vla.benchmarking import START_SEED
 
-    instruction = str(REGISTERED_ENVS[task].cls.LANGUAGE_INSTRUCTION)
+    spec: Any = REGISTERED_ENVS[task]
+    instruction = str(spec.cls.LANGUAGE_INSTRUCTION)
     return AgentPolicy(agent, instruction, START_SEED if first_seed is None else first_seed)
 
 
@@ -98,7 +99,7 @@ def _benchmark_task(task: str) -> Any:
     from mani_skill.utils.registration import REGISTERED_ENVS
     from mikasa_robo_suite.vla.benchmarking import BenchmarkTask
 
-    spec = REGISTERED_ENVS[task]
+    spec: Any = REGISTERED_ENVS[task]
     return BenchmarkTask(
         env_id=task,
         split="custom",

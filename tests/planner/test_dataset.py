@@ -1,0 +1,135 @@
+"""From episodes to the SFT JSONL."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from memory_bank import MemoryConfig
+from planner.dataset import DatasetConfig, DatasetError, SampleMaker, replay, split_episodes, write_jsonl
+from planner.parsing import parse_answer
+from planner.prompt import PromptConfig, render_prompt
+from tests.planner.builders import COLOURS, MEMORY, PROMPT, make_episode
+
+PLAIN = DatasetConfig(splice_probability=0.0, late_probability=0.0, extra_probability=0.0)
+
+
+def draw(episodes, config, count=60, memory=MEMORY):
+    return list(SampleMaker(episodes, memory, config).draw(count, random.Random(0)))
+
+
+def test_samples_are_what_the_bank_would_show(episodes):
+    for sample in draw(episodes, PLAIN):
+        step, episode = sample.snapshot.step, sample.episode
+        expected = replay(episode, MEMORY, episode.keyframes)[step]
+        assert [f.step for f in sample.snapshot.keyframes] == [f.step for f in expected.keyframes]
+        assert [f.step for f in sample.snapshot.recent] == [s for s in (step - 1, step) if s >= 0]
+        assert sample.subtask == episode.subtask_at(step)
+        steps = [sample.snapshot.recent[p - 1].step for p in sample.positions]
+        assert steps == [k for k in episode.keyframes if k in (step - 1, step)]
+
+
+def test_splicing_changes_the_cue_and_the_label_together(episodes):
+    samples = draw(episodes, replace(PLAIN, splice_probability=1.0), count=200)
+    spliced = [s for s in samples if s.spliced]
+    assert len(spliced) > 100
+    for sample in spliced:
+        cue, source = sample.snapshot.keyframes[0], sample.sources[0]
+        colour = cue.images["base_camera"][30, 30]
+        named = next(c for c in COLOURS if source.goal == f"touch the {c} cube")
+        assert np.abs(colour.astype(int) - COLOURS[named]).max() < 10
+        if sample.episode.subtask_at(sample.snapshot.step) == sample.episode.goal:
+            assert sample.subtask == source.goal
+        else:
+            assert sample.subtask == sample.episode.subtask_at(sample.snapshot.step)
+    assert any(s.subtask not in (s.episode.goal, "watch", "wait") for s in spliced)
+
+
+def test_splicing_stays_within_the_goals_of_a_task():
+    few = [replace(make_episode(1, "red"), task="Few"), replace(make_episode(2, "lime"), task="Few")]
+    many = [replace(make_episode(3 + i, colour), task="Many") for i, colour in enumerate(COLOURS)]
+    for sample in draw(few + many, replace(PLAIN, splice_probability=1.0), count=200):
+        if sample.episode.task == "Few":
+            assert "blue" not in sample.subtask
+
+
+def test_late_and_extra_keyframes(episodes):
+    late = draw(episodes, replace(PLAIN, late_probability=1.0), count=100)
+    firsts = {s.snapshot.keyframes[0].step for s in late if s.snapshot.keyframes}
+    assert firsts == {0, 1}  # the cue is shown at steps 0 and 1
+    extra = draw(episodes, replace(PLAIN, extra_probability=1.0), count=200)
+    assert any(len(s.snapshot.keyframes) > 1 and s.snapshot.step < 8 for s in extra)
+
+
+def test_without_a_keyframe_bank_nothing_is_remembered(episodes):
+    memory = replace(MEMORY, keyframes=False)
+    assert all(not s.snapshot.keyframes for s in draw(episodes, DatasetConfig(), memory=memory))
+
+
+def test_phases_are_drawn_by_weight(episodes):
+    config = replace(PLAIN, phase_weights={"watch": 0.0, "wait": 1.0, "*": 0.0})
+    assert {s.subtask for s in draw(episodes, config)} == {"wait"}
+
+
+def test_drawing_is_deterministic(episodes):
+    one, two = draw(episodes, DatasetConfig()), draw(episodes, DatasetConfig())
+    assert [(s.episode.seed, s.snapshot.step, s.subtask) for s in one] == [
+        (s.episode.seed, s.snapshot.step, s.subtask) for s in two
+    ]
+
+
+@pytest.mark.parametrize("seed", [900_000, 4_242_424_242])
+def test_evaluation_seeds_are_refused(seed):
+    with pytest.raises(DatasetError, match="kept for evaluation"):
+        SampleMaker([make_episode(seed, "red")], MEMORY, PLAIN)
+
+
+def test_the_split_holds_out_the_highest_seeds_of_each_task(episodes):
+    training, validation = split_episodes(episodes, 0.25)
+    assert [e.seed for e in validation] == [1009, 1010, 1011]
+    assert len(training) == 9
+
+
+def test_the_jsonl_is_the_papers(episodes, tmp_path):
+    samples = draw(episodes, DatasetConfig(), count=30)
+    path = write_jsonl(tmp_path, iter(samples), PROMPT, DatasetConfig())
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    assert len(records) == 30 and len({r["qid"] for r in records}) == 30
+    for record, sample in zip(records, samples, strict=True):
+        rendered = render_prompt(sample.snapshot, PROMPT)
+        assert [m["role"] for m in record["messages"]] == ["system", "user", "assistant"]
+        assert record["messages"][:2] == rendered.messages
+        answer = parse_answer(record["messages"][2]["content"], window=len(sample.snapshot.recent))
+        assert answer == (sample.subtask, sample.positions)
+        assert "".join(m["content"] for m in record["messages"]).count("<image>") == len(record["images"])
+        for file, image in zip(record["images"], rendered.images, strict=True):
+            assert np.array_equal(np.asarray(Image.open(file)), image)
+        meta = record["metadata"]
+        assert meta["history_keyframe_count"] == len(sample.snapshot.keyframes)
+        assert meta["camera_keys"] == ["base_camera", "hand_camera"]
+        assert meta["num_context_images"] == 2 * meta["num_context_frames"]
+        assert meta["image_size"] == [64, 64]
+
+
+def test_images_can_be_base64(episodes, tmp_path):
+    config = DatasetConfig(image_format="base64")
+    sample = draw(episodes, config, count=1)[0]
+    record = json.loads(write_jsonl(tmp_path, iter([sample]), PROMPT, config).read_text())
+    head, data = record["images"][-1].split(",")
+    assert head == "data:image/png;base64"
+    image = np.asarray(Image.open(io.BytesIO(base64.b64decode(data))))
+    assert np.array_equal(image, sample.snapshot.recent[-1].images["hand_camera"])
+
+
+def test_a_prompt_without_keyframes_lists_none_of_their_images(episodes, tmp_path):
+    memory, prompt = MemoryConfig(recent_window=2, keyframes=False), PromptConfig(recent_window=2, keyframes=False)
+    samples = draw(episodes, DatasetConfig(), count=20, memory=memory)
+    path = write_jsonl(tmp_path, iter(samples), prompt, DatasetConfig())
+    assert all(len(json.loads(line)["images"]) <= 4 for line in path.read_text().splitlines())

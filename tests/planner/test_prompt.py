@@ -1,0 +1,86 @@
+"""One prompt for training and inference."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from planner.dataset import replay
+from planner.prompt import IMAGE_TAG, PromptConfig, chat_messages, render_prompt, size_images
+from predimem.types import Frame, MemorySnapshot
+from tests.planner.builders import INSTRUCTION, MEMORY, PROMPT
+
+
+def test_keyframes_come_first_and_every_timestep_is_stamped(episodes):
+    snapshot = replay(episodes[0], MEMORY, [0])[7]
+    prompt = render_prompt(snapshot, PROMPT)
+    assert prompt.messages[1]["content"].split("\n") == [
+        f"Global task: {INSTRUCTION}",
+        "Camera order for every timestep: base_camera, hand_camera.",
+        "Historical keyframes, oldest first:",
+        "step 0 (0.00 s): <image><image>",
+        "Recent window, oldest timestep first, ending at the current frame:",
+        "step 6 (0.30 s): <image><image>",
+        "step 7 (0.35 s): <image><image>",
+        "Return strict JSON with the fields current_primitive and keyframe_positions "
+        "(1-indexed positions inside the recent window).",
+    ]
+    images = episodes[0].images
+    shown = [(0, "base"), (0, "hand"), (6, "base"), (6, "hand"), (7, "base"), (7, "hand")]
+    for image, (step, camera) in zip(prompt.images, shown, strict=True):
+        assert np.array_equal(image, images[f"{camera}_camera"][step])
+
+
+def test_a_young_episode_has_a_short_window_and_no_keyframes(episodes):
+    prompt = render_prompt(replay(episodes[0], MEMORY, [0])[0], PROMPT)
+    assert "Historical keyframes: none yet." in prompt.messages[1]["content"]
+    assert prompt.messages[1]["content"].count(IMAGE_TAG) == len(prompt.images) == 2
+
+
+def test_without_a_keyframe_bank_there_is_no_keyframe_section(episodes):
+    snapshot = replay(episodes[0], MEMORY, [0])[7]
+    prompt = render_prompt(snapshot, PromptConfig(recent_window=2, keyframes=False))
+    assert "istorical" not in prompt.messages[0]["content"] + prompt.messages[1]["content"]
+    assert len(prompt.images) == 4
+
+
+def test_the_rules_name_the_window_and_the_cameras():
+    system = render_prompt(
+        MemorySnapshot("e", 0, "do it", (Frame(0, 0.0, {"front": np.zeros((32, 32, 3), np.uint8)}),)),
+        PromptConfig(cameras=("front",), recent_window=5),
+    ).messages[0]["content"]
+    assert "recent 5-timestep window" in system and "1 images: one front image." in system
+    assert "current_primitive" in system and "keyframe_positions" in system and "strict JSON" in system
+
+
+def test_a_missing_camera_is_an_error(episodes):
+    snapshot = replay(episodes[0], MEMORY, [])[3]
+    with pytest.raises(ValueError, match="no camera 'wrist'; it has base_camera, hand_camera"):
+        render_prompt(snapshot, PromptConfig(cameras=("base_camera", "wrist"), recent_window=2))
+
+
+def test_chat_messages_keep_order():
+    messages = [{"role": "user", "content": "a <image><image>\nb"}]
+    assert chat_messages(messages)[0]["content"] == [
+        {"type": "text", "text": "a "},
+        {"type": "image"},
+        {"type": "image"},
+        {"type": "text", "text": "\nb"},
+    ]
+
+
+def test_images_are_sized_to_whole_cells():
+    image = np.zeros((100, 130, 3), np.uint8)
+    assert size_images([image], PROMPT)[0].size == (128, 96)
+    exact = np.arange(128 * 128 * 3, dtype=np.uint32).astype(np.uint8).reshape(128, 128, 3)
+    assert np.array_equal(np.asarray(size_images([exact], PROMPT)[0]), exact)
+
+
+def test_image_tokens_match_between_prompt_and_processor(processor, episodes):
+    prompt = render_prompt(replay(episodes[0], MEMORY, [0])[7], PROMPT)
+    text = processor.apply_chat_template(chat_messages(prompt.messages), add_generation_prompt=True)
+    inputs = processor(
+        text=[text], images=size_images(prompt.images, PROMPT), do_resize=False, return_tensors="pt"
+    )
+    assert inputs["image_grid_thw"].tolist() == [[1, 4, 4]] * 6  # 64 px, patches of 16
+    assert int((inputs["input_ids"] == processor.image_token_id).sum()) == 6 * 4

@@ -1,0 +1,53 @@
+"""The tiny tokenizer: short prompts, lossless, stock."""
+
+from __future__ import annotations
+
+import pytest
+from transformers import AutoTokenizer
+
+from planner.prompt import fixed_phrases, render_answer, system_prompt
+from planner.tokenizer import TokenizerConfig, deciding_token_ids, train_tokenizer
+from tests.planner.builders import BASE, INSTRUCTION, PROMPT
+
+
+def test_an_answer_is_a_handful_of_tokens(processor):
+    ids = processor.tokenizer(render_answer("touch the blue cube", [1])).input_ids
+    pieces = [processor.tokenizer.decode([i]) for i in ids]
+    assert pieces == [
+        '{"current_primitive":"', "touch", " the", " blue", " cube", '","keyframe_positions":[', "1", "]}",
+    ]  # fmt: skip
+
+
+def test_fixed_phrases_are_one_token_each(processor):
+    for phrase in fixed_phrases(PROMPT, (INSTRUCTION,)):
+        assert len(processor.tokenizer(phrase).input_ids) == 1, phrase
+
+
+@pytest.mark.parametrize("text", [system_prompt(PROMPT), "step 1234 (61.70 s): x\n", "Ünïcödé 日本 {}\t\n\n  a"])
+def test_any_text_survives(processor, text):
+    ids = processor.tokenizer(text).input_ids
+    assert processor.tokenizer.decode(ids) == text
+
+
+def test_it_reloads_as_it_was(processor, tmp_path):
+    processor.tokenizer.save_pretrained(tmp_path)
+    loaded = AutoTokenizer.from_pretrained(tmp_path)
+    text = "<|im_start|>user\n" + system_prompt(PROMPT) + "\nstep 3 (0.15 s): <|image_pad|><|im_end|>\n"
+    assert loaded(text).input_ids == processor.tokenizer(text).input_ids
+    assert loaded.chat_template == processor.tokenizer.chat_template
+
+
+def test_subtasks_are_filled_in():
+    config = TokenizerConfig(subtasks=("wait", "touch the {a} {b}"), words={"a": ("red", "blue"), "b": ("cube",)})
+    assert config.all_subtasks() == ["wait", "touch the red cube", "touch the blue cube"]
+
+
+def test_deciding_words_must_be_spelled_well(processor):
+    assert len(deciding_token_ids(processor.tokenizer, ["red", "lime", "blue"])) == 3
+    with pytest.raises(ValueError, match="raise the tokenizer's vocab_size"):
+        train_tokenizer(TokenizerConfig(vocab_size=257, words={"a": ("chartreuse",)}), PROMPT)
+
+
+def test_training_is_deterministic():
+    one, two = (train_tokenizer(BASE.tokenizer, PROMPT) for _ in range(2))
+    assert one.get_vocab() == two.get_vocab()

@@ -1,0 +1,279 @@
+"""The training command: stages, configs, command lines; and one real training through ms-swift."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from planner.base import link_pretrained_base, make_tiny_base
+from planner.model import ObjectiveConfig, PrediMemForConditionalGeneration, objective_of
+from planner.swift_command import last_checkpoint, swift_environment
+from planner.train import TrainConfig, train
+from predimem.config import ConfigError, load_config
+from predimem.episodes import EpisodeError, episode_path, save_episode
+from tests.planner.builders import BASE, INSTRUCTION, PROMPT
+
+CONFIGS = Path(__file__).parents[2] / "configs" / "planner"
+SMALL = f"""
+prompt: {{recent_window: 2}}
+memory: {{recent_window: 2, cluster_gap_steps: 3}}
+answer_weight: 8.0
+cache_features: true
+base:
+  tiny: {{hidden_size: 32, intermediate_size: 48, layers: 2, heads: 2, kv_heads: 1, head_dim: 16,
+          mrope_section: [3, 3, 2], vision_hidden_size: 32, vision_intermediate_size: 48, vision_heads: 2,
+          image_size: 64}}
+  tokenizer:
+    vocab_size: 500
+    instructions: ["{INSTRUCTION}"]
+    subtasks: [watch, wait, "touch the {{colour}} cube"]
+    words: {{colour: [red, lime, blue]}}
+vision: {{directory: VISION, palette_size: 8, steps: 20, batch_size: 8, max_frames: 50}}
+dataset: {{samples: 48}}
+sft: {{learning_rate: 1e-3, epochs: 1, batch_size: 8, gradient_accumulation: 1, gradient_checkpointing: false,
+       attention: sdpa, dtype: float32, gpus: 0, dataloader_workers: 0, save_steps: 3, logging_steps: 1}}
+max_new_tokens: 20
+"""
+
+
+@pytest.fixture
+def small(tmp_path, episodes):
+    for episode in episodes:
+        save_episode(episode_path(tmp_path / "episodes", episode.task, episode.seed), episode)
+    path = tmp_path / "small.yaml"
+    path.write_text(SMALL.replace("VISION", str(tmp_path / "vision")))
+    return path
+
+
+@pytest.mark.parametrize("name", ["tiny", "tiny_no_head", "tiny_no_keyframes", "qwen3vl_8b"])
+def test_shipped_configs_load(name):
+    config = load_config(TrainConfig, CONFIGS / f"{name}.yaml")
+    assert config.memory.recent_window == config.prompt.recent_window
+
+
+def test_the_ablations_differ_in_one_thing():
+    full, headless, amnesic = (
+        load_config(TrainConfig, CONFIGS / f"{name}.yaml")
+        for name in ("tiny", "tiny_no_head", "tiny_no_keyframes")
+    )
+    assert replace(headless, predictive_weight=0.1, out=full.out) == full
+    assert (
+        replace(
+            amnesic,
+            prompt=replace(amnesic.prompt, keyframes=True),
+            memory=replace(amnesic.memory, keyframes=True),
+            out=full.out,
+        )
+        == full
+    )
+
+
+def test_the_8b_run_has_the_papers_settings():
+    config = load_config(TrainConfig, CONFIGS / "qwen3vl_8b.yaml")
+    assert config.base.pretrained == "Qwen/Qwen3-VL-8B-Instruct"
+    assert (config.sft.epochs, config.sft.learning_rate, config.sft.gpus) == (2.0, 1e-5, 4)
+    assert config.objective == ObjectiveConfig(cameras=2, window=5, predictive_weight=0.1)
+    assert config.memory.keyframe_capacity is None
+
+
+def test_unknown_keys_and_disagreeing_windows_are_errors(tmp_path):
+    path = tmp_path / "bad.yaml"
+    path.write_text("sft: {learning_rat: 1e-3}")
+    with pytest.raises(ConfigError, match="unknown key 'learning_rat'"):
+        train(path)
+    path.write_text("prompt: {recent_window: 2}")
+    with pytest.raises(ValueError, match="must be equal"):
+        train(path)
+
+
+def test_dry_run_prints_the_command_and_writes_nothing(capsys, tmp_path):
+    train(CONFIGS / "qwen3vl_8b.yaml", out=str(tmp_path / "out"), dry_run=True)
+    words = shlex.split(capsys.readouterr().out)
+    assert "NPROC_PER_NODE=4" in words and "sft" in words
+    options = dict(zip(words[words.index("sft") + 1 :: 2], words[words.index("sft") + 2 :: 2], strict=True))
+    assert options["--freeze_vit"] == options["--freeze_aligner"] == "true"
+    assert options["--freeze_llm"] == "false" and options["--tuner_type"] == "full"
+    assert options["--deepspeed"] == "zero3" and options["--torch_dtype"] == "bfloat16"
+    assert options["--learning_rate"] == "1e-05" and options["--num_train_epochs"] == "2.0"
+    assert not (tmp_path / "out").exists()
+
+
+def test_no_episodes_is_an_error(small, tmp_path):
+    with pytest.raises(EpisodeError, match="no episodes"):
+        train(small, episodes=str(tmp_path / "none"), out=str(tmp_path / "out"))
+
+
+def test_a_folder_of_another_training_is_refused(small, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "config.json").write_text("{}")
+    with pytest.raises(ConfigError, match="another config"):
+        train(small, out=str(out))
+
+
+def test_the_last_whole_checkpoint_counts(tmp_path):
+    for steps in (100, 900, 1000):
+        (tmp_path / f"checkpoint-{steps}").mkdir()
+    assert last_checkpoint(tmp_path) is None
+    for steps in (100, 900):
+        (tmp_path / f"checkpoint-{steps}" / "trainer_state.json").touch()
+    assert last_checkpoint(tmp_path) == tmp_path / "checkpoint-900"
+
+
+def test_a_pretrained_base_is_linked_with_our_objective(tmp_path):
+    """A local folder stands for the download; the head is new, everything else is the checkpoint's."""
+    source = tmp_path / "hub"
+    make_tiny_base(source, BASE, PROMPT, ObjectiveConfig(predictive_weight=0.0), vision=None, seed=0)
+    link_pretrained_base(tmp_path / "base", str(source), ObjectiveConfig(window=5))
+    model, info = PrediMemForConditionalGeneration.from_pretrained(tmp_path / "base", output_loading_info=True)
+    assert objective_of(model.config).window == 5
+    assert all(name.startswith("predictive_head") for name in info["missing_keys"])
+    assert torch.isfinite(model.predictive_head[0].weight).all()
+    assert (tmp_path / "base" / "model.safetensors").is_symlink()
+
+
+ENCODE = """
+import json, sys
+from swift.arguments import SftArguments
+from swift.dataset import load_dataset
+from swift.utils import parse_args
+args, _ = parse_args(SftArguments, json.loads(sys.argv[1]))
+template = args.get_template(args.get_model_processor(load_model=False)[1])
+template.set_mode("train")
+rows, _ = load_dataset(args.dataset, split_dataset_ratio=0)
+result = []
+for row in list(rows)[:8]:
+    encoded = template.encode(row)
+    pixels = encoded["pixel_values"]
+    result.append([encoded["input_ids"], encoded["labels"], list(pixels.shape), float(pixels.double().sum())])
+result.append([args.freeze_parameters, len(rows)])
+json.dump(result, open(sys.argv[2], "w"))
+"""
+
+
+def run_swift(code: str, *arguments: str, config) -> None:
+    environment = {**os.environ, **swift_environment(config.sft)}
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def prepared(small, tmp_path):
+    """Base and data of a small training, without the training."""
+    from planner.train import _Run
+
+    config = load_config(TrainConfig, small)
+    run = _Run(replace(config, episodes=str(tmp_path / "episodes"), out=str(tmp_path / "out")))
+    run.claim()
+    run.base()
+    run.data()
+    return run
+
+
+def test_ms_swift_reads_the_data_as_we_render_it(small, tmp_path):
+    """Tokens, labels and pixels of ms-swift's template equal those of our own inference path."""
+    from transformers import AutoProcessor, Qwen3VLForConditionalGeneration
+
+    from planner.checkpoint import PlannerSpec
+    from planner.dataset import SampleMaker, split_episodes
+    from planner.decoding import QwenPlanner
+    from planner.prompt import render_answer
+
+    run = prepared(small, tmp_path)
+    target = tmp_path / "encoded.json"
+    run_swift(ENCODE, json.dumps(run.swift_command()[2:]), str(target), config=run.config)
+    *encoded, (frozen, rows) = json.loads(target.read_text())
+    assert rows == 48
+    assert "model.visual" in frozen and "model.visual.merger" in frozen
+    base = tmp_path / "out" / "base"
+    model = Qwen3VLForConditionalGeneration.from_pretrained(base)
+    processor = AutoProcessor.from_pretrained(base)
+    spec = PlannerSpec(run.config.prompt, run.config.memory)
+    planner = QwenPlanner(model, processor, spec)
+    import random
+
+    training, _ = split_episodes(run.episodes, run.config.dataset.validation_fraction)
+    maker = SampleMaker(training, run.config.memory, run.config.dataset)
+    for row, sample in zip(encoded, maker.draw(8, random.Random(0)), strict=True):
+        inputs = planner.encode(sample.snapshot)
+        answer = processor.tokenizer(render_answer(sample.subtask, sample.positions) + "<|im_end|>").input_ids
+        prompt = inputs["input_ids"][0].tolist()
+        tokens, labels, shape, total = row
+        assert tokens[: len(prompt) + len(answer)] == prompt + answer
+        assert labels[: len(prompt)] == [-100] * len(prompt)
+        assert labels[len(prompt) :][: len(answer)] == answer
+        assert shape == list(inputs["pixel_values"].shape)
+        assert total == pytest.approx(float(inputs["pixel_values"].double().sum()), abs=1e-3)
+
+
+PARSE = """
+import json, sys
+from transformers import HfArgumentParser
+from swift.arguments import SftArguments
+parser = HfArgumentParser(SftArguments)
+parsed = vars(parser.parse_args(json.loads(sys.argv[1])))
+json.dump({k: parsed[k] for k in ("deepspeed", "attn_impl", "freeze_vit", "tuner_type", "model")},
+          open(sys.argv[2], "w"))
+"""
+
+
+def test_ms_swift_knows_every_option_of_the_8b_run(tmp_path):
+    """Its own parser takes the command line. (Building the arguments would ask for GPUs and weights.)"""
+    from planner.train import _Run
+
+    run = _Run(load_config(TrainConfig, CONFIGS / "qwen3vl_8b.yaml"))
+    target = tmp_path / "parsed.json"
+    tiny = load_config(TrainConfig, CONFIGS / "tiny.yaml")  # for the environment of a CPU
+    run_swift(PARSE, json.dumps(run.swift_command()[2:]), str(target), config=tiny)
+    parsed = json.loads(target.read_text())
+    assert parsed == {
+        "deepspeed": "zero3",
+        "attn_impl": "flash_attn",
+        "freeze_vit": True,
+        "tuner_type": "full",
+        "model": "runs/train/planner-qwen3vl-8b/base",
+    }
+
+
+@pytest.mark.slow
+def test_a_training_from_episodes_to_a_planner(small, tmp_path, episodes):
+    """Every stage for real, with ms-swift; a second call does nothing; a cut one resumes."""
+    from planner.decoding import load_planner
+    from planner.evaluate import replay_planner
+
+    arguments = {"episodes": str(tmp_path / "episodes"), "out": str(tmp_path / "out")}
+    folder = train(small, **arguments)
+    stamp = (folder / "model.safetensors").stat().st_mtime_ns
+    assert train(small, **arguments) == folder
+    assert (folder / "model.safetensors").stat().st_mtime_ns == stamp
+
+    planner = load_planner(folder)
+    assert planner.spec.memory.recent_window == 2 and planner.spec.training["steps"] == 6
+    assert replay_planner(planner, episodes[-1:], planner.spec.memory).answers == 5
+
+    # the tower is the pretrained one, to the last bit (half precision aside)
+    from safetensors.torch import load_file
+
+    tower = load_file(tmp_path / "vision" / "vision.safetensors")
+    trained = load_file(folder / "model.safetensors")
+    assert all(torch.equal(t.half(), trained[f"model.visual.{name}"]) for name, t in tower.items())
+
+    # an interrupted training: the marker and the last checkpoint are gone
+    import shutil
+
+    out = tmp_path / "out"
+    shutil.rmtree(folder)
+    (out / "sft" / "done").unlink()
+    shutil.rmtree(out / "sft" / "checkpoint-6")
+    train(small, **arguments)
+    again = load_file(folder / "model.safetensors")
+    assert all(torch.allclose(trained[name].float(), again[name].float(), atol=2e-3) for name in trained)

@@ -1,0 +1,95 @@
+"""Self-supervised pretraining of the vision tower."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from planner.vision import CellTargets, VisionConfig, fit_palette, pretrain_tower, sample_frames
+from tests.planner.builders import make_episode, make_model
+
+CONFIG = VisionConfig(palette_size=6, steps=4, batch_size=4, save_steps=2, shift_pixels=2)
+
+
+def test_the_palette_holds_rare_colours():
+    frames = np.full((20, 64, 64, 3), (160, 100, 60), np.uint8)
+    frames[:, ::2] = (150, 90, 50)
+    frames[0, :6, :6] = (0, 150, 150)
+    frames[1, :6, :6] = (150, 0, 150)
+    palette = fit_palette(frames, 4)
+    for rare in ((4, 148, 148), (148, 4, 148)):
+        assert np.abs(palette - rare).max(1).min() < 8
+
+
+def test_targets_by_hand():
+    palette = np.array([[4.0, 4.0, 4.0], [252.0, 4.0, 4.0]], np.float32)
+    frame = torch.zeros(1, 3, 64, 64, dtype=torch.uint8)
+    frame[0, 0, 40:44, 0:4] = 255  # 16 red pixels in the lower left cell
+    thumbnails, log_counts, present = CellTargets(palette, cell=32, present_pixels=16)(frame)
+    assert present[0].tolist() == [[1, 0], [1, 0], [1, 1], [1, 0]]
+    assert log_counts[0, 2].tolist() == pytest.approx([np.log1p(1024 - 16), np.log1p(16)])
+    small = thumbnails[0, 2].view(3, 4, 4)  # 8 x 8 px a piece: a quarter of the piece (1, 0) is red
+    assert small[:, 1, 0].tolist() == pytest.approx([-1 + 2 / 4, -1, -1])
+    assert small.sum() == pytest.approx(-48 + 2 / 4)
+
+
+@pytest.fixture
+def frames():
+    episodes = [make_episode(seed, colour) for seed, colour in ((1, "red"), (2, "blue"), (3, "lime"))]
+    return sample_frames(episodes, ("base_camera", "hand_camera"), 40, np.random.default_rng(0))
+
+
+def test_frames_are_drawn_without_repeats(frames):
+    assert frames.shape == (40, 64, 64, 3) and frames.dtype == np.uint8
+    assert len({frame.tobytes() for frame in frames}) == 40
+
+
+def test_training_resumes_to_the_same_tower(processor, frames, tmp_path, monkeypatch):
+    def run(folder):
+        torch.manual_seed(0)
+        tower = make_model(processor).visual
+        return pretrain_tower(tower, processor.image_processor, frames, frames, CONFIG, folder)
+
+    whole = run(tmp_path / "whole")
+    calls = 0
+    from planner.vision import _Trainer
+
+    step = _Trainer._step
+
+    def interrupted(self, *args):
+        nonlocal calls
+        calls += 1
+        if calls == 4:
+            raise KeyboardInterrupt
+        return step(self, *args)
+
+    monkeypatch.setattr(_Trainer, "_step", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "cut")
+    monkeypatch.setattr(_Trainer, "_step", step)
+    resumed = run(tmp_path / "cut")
+    assert all(torch.equal(whole[name], resumed[name]) for name in whole)
+    assert sorted(p.name for p in (tmp_path / "cut").iterdir()) == ["vision.json", "vision.safetensors"]
+
+
+def test_a_finished_tower_is_loaded_not_trained(processor, frames, tmp_path):
+    first = pretrain_tower(
+        make_model(processor).visual, processor.image_processor, frames, frames, CONFIG, tmp_path
+    )
+    other = make_model(processor, seed=5).visual
+    none = np.zeros((0, 64, 64, 3), np.uint8)
+    second = pretrain_tower(other, processor.image_processor, none, none, CONFIG, tmp_path)
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert all(torch.equal(first[name], tensor) for name, tensor in other.state_dict().items())
+
+
+def test_features_have_unit_scale(processor, frames, tmp_path):
+    tower = make_model(processor).visual
+    pretrain_tower(tower, processor.image_processor, frames, frames, CONFIG, tmp_path)
+    from planner.vision import merged_features
+
+    stack = torch.from_numpy(frames).permute(0, 3, 1, 2)
+    with torch.no_grad():
+        for features in merged_features(tower, processor.image_processor, stack):
+            assert features.pow(2).mean().item() == pytest.approx(1.0, abs=1e-3)
