@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import (
@@ -81,6 +82,7 @@ def tiny_hf_config(tiny: TinyConfig, tokenizer, objective: ObjectiveConfig) -> Q
     token_id = tokenizer.convert_tokens_to_ids
     vocab_size = -(-len(tokenizer) // 64) * 64
     per_side = tiny.image_size // tiny.patch_size
+    extra: dict[str, Any] = {"initializer_range": tiny.initializer_range, CONFIG_KEY: objective.to_hf()}
     return Qwen3VLConfig(
         text_config={
             "vocab_size": vocab_size,
@@ -120,8 +122,7 @@ def tiny_hf_config(tiny: TinyConfig, tokenizer, objective: ObjectiveConfig) -> Q
         vision_start_token_id=token_id("<|vision_start|>"),
         vision_end_token_id=token_id("<|vision_end|>"),
         tie_word_embeddings=True,
-        initializer_range=tiny.initializer_range,
-        **{CONFIG_KEY: objective.to_hf()},
+        **extra,
     )
 
 

@@ -85,9 +85,10 @@ def load_planner(path: str | Path, device: str = "cpu") -> QwenPlanner:
     spec = read_spec(folder)
     dtype = torch.float32 if device == "cpu" else torch.bfloat16
     try:
-        model, info = Qwen3VLForConditionalGeneration.from_pretrained(
+        loaded: Any = Qwen3VLForConditionalGeneration.from_pretrained(
             folder, dtype=dtype, local_files_only=True, output_loading_info=True
         )
+        model, info = loaded
         processor = AutoProcessor.from_pretrained(folder, local_files_only=True)
     except (OSError, SafetensorError, ValueError, RuntimeError, KeyError) as error:
         raise PlannerCheckpointError(

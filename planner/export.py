@@ -35,7 +35,7 @@ def export_planner(source: str | Path, target: str | Path, spec: PlannerSpec, dt
 
 
 def _load(source: Path, dtype: torch.dtype) -> tuple[Qwen3VLForConditionalGeneration, dict[str, Any]]:
-    model, info = Qwen3VLForConditionalGeneration.from_pretrained(
+    loaded: Any = Qwen3VLForConditionalGeneration.from_pretrained(
         source, dtype=dtype, output_loading_info=True
     )
-    return model, info
+    return loaded

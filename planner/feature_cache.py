@@ -20,7 +20,7 @@ class FeatureCache:
     """Callable like `Qwen3VLModel.get_image_features`, with a memory. Unbounded; one process."""
 
     def __init__(self, model: Qwen3VLModel):
-        self._model = [model]  # in a list, so that no module registers it twice
+        self._model: list[Any] = [model]  # in a list, so that no module registers it twice
         self._known: dict[int, list[Tensor]] = {}  # hash of the patches -> merged, deepstack 0, 1, ...
 
     def __len__(self) -> int:
@@ -41,4 +41,5 @@ class FeatureCache:
             for key, parts in zip(new, per_image, strict=True):
                 self._known[key] = [part.clone() for part in parts]  # a slice would keep its whole batch
         merged, *deepstack = (list(parts) for parts in zip(*(self._known[key] for key in keys), strict=True))
-        return BaseModelOutputWithDeepstackFeatures(pooler_output=merged, deepstack_features=deepstack)
+        features: dict[str, Any] = {"pooler_output": merged, "deepstack_features": deepstack}
+        return BaseModelOutputWithDeepstackFeatures(**features)

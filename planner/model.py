@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -80,8 +80,8 @@ class PrediMemForConditionalGeneration(Qwen3VLForConditionalGeneration):
         super().__init__(config)
         self.objective = objective_of(config)
         if self.objective.predictive_weight > 0:
-            width = config.text_config.hidden_size
-            target = config.vision_config.out_hidden_size
+            text, vision = cast(Any, config.text_config), cast(Any, config.vision_config)
+            width, target = text.hidden_size, vision.out_hidden_size
             self.predictive_head = nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.Linear(width, target))
         self.post_init()
         self.model.visual.requires_grad_(False)
@@ -112,7 +112,7 @@ class PrediMemForConditionalGeneration(Qwen3VLForConditionalGeneration):
         image_grid_thw: as the Qwen3-VL processor gives them, the images of all rows in order.
         """
         if labels is None or input_ids is None or pixel_values is None or image_grid_thw is None:
-            return super().forward(
+            return cast(Any, super()).forward(
                 input_ids=input_ids,
                 attention_mask=attention_mask,
                 labels=labels,
@@ -123,7 +123,7 @@ class PrediMemForConditionalGeneration(Qwen3VLForConditionalGeneration):
             )
         with torch.no_grad():
             get_features = self.model.get_image_features if self._features is None else self._features
-            features = get_features(pixel_values, image_grid_thw, return_dict=True)
+            features = cast(Any, get_features)(pixel_values, image_grid_thw, return_dict=True)
         outputs = self.model(
             input_ids=input_ids,
             attention_mask=attention_mask,
@@ -139,7 +139,8 @@ class PrediMemForConditionalGeneration(Qwen3VLForConditionalGeneration):
         if self.objective.predictive_weight > 0:
             predictive = self._predictive_loss(hidden, input_ids, features.pooler_output)
             loss = loss + self.objective.predictive_weight * predictive
-        result = Qwen3VLCausalLMOutputWithPast(loss=loss, logits=logits, rope_deltas=outputs.rope_deltas)
+        parts: dict[str, Any] = {"loss": loss, "logits": logits, "rope_deltas": outputs.rope_deltas}
+        result = Qwen3VLCausalLMOutputWithPast(**parts)
         if predictive is not None:
             result["aux_loss"] = predictive.detach()
         return result

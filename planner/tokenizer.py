@@ -94,7 +94,6 @@ def train_tokenizer(config: TokenizerConfig, prompt: PromptConfig) -> Qwen2Token
         tokenizer_object=bpe,
         eos_token=END_OF_ANSWER,
         pad_token="<|endoftext|>",
-        unk_token=None,
         additional_special_tokens=list(SPECIAL_TOKENS),
         clean_up_tokenization_spaces=False,
     )

@@ -18,7 +18,7 @@ import random
 import shlex
 import shutil
 import subprocess
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 

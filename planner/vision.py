@@ -137,7 +137,7 @@ def pretrain_tower(
     rng = np.random.default_rng(config.seed)
     torch.manual_seed(config.seed)
     palette = fit_palette(frames[rng.permutation(len(frames))[:400]], config.palette_size)
-    vision = tower.config
+    vision: Any = tower.config
     targets = CellTargets(palette, vision.patch_size * vision.spatial_merge_size, config.present_pixels)
     readouts = nn.ModuleList(
         _Readout(vision.out_hidden_size, len(palette)) for _ in range(1 + len(vision.deepstack_visual_indexes))

@@ -174,9 +174,9 @@ def test_learns_to_point_at_unseen_squares(tmp_path: Path):
     data = save_episodes(tmp_path / "data", range(1000, 1200))
     config = dataclasses.replace(
         CONFIG,
-        steps=300,
+        steps=700,
         val_every=10,
-        validate_every=300,
+        validate_every=700,
         sampling=SamplingConfig(frames_per_batch=8, prompts_per_frame=4),
         auxiliary=AuxiliaryConfig(pointing=0.2, position=0.5),
         optimiser=OptimiserConfig(learning_rate=2e-3, warmup_steps=30, ema_decay=0.98),

@@ -104,7 +104,7 @@ def test_an_untrained_planner_gives_an_invalid_plan_not_a_crash(exported, episod
 
 
 def test_a_missing_folder_is_named(tmp_path):
-    with pytest.raises(PlannerCheckpointError, match="planner weights not found.*predimem train planner"):
+    with pytest.raises(PlannerCheckpointError, match=r"planner weights not found.*predimem train planner"):
         load_planner(tmp_path / "nothing")
 
 

@@ -6,7 +6,6 @@ import math
 
 import pytest
 import torch
-from tests.planner.builders import encode_batch, make_model
 from torch.nn import functional as F
 
 from planner.model import (
@@ -17,6 +16,7 @@ from planner.model import (
     predictive_pairs,
     text_loss,
 )
+from tests.planner.builders import encode_batch, make_model
 
 
 def test_pairs_go_to_the_same_camera_of_the_next_timestep():
