@@ -21,7 +21,7 @@ from actor.pi05 import Pi05Config, Prefix
 class AuxiliaryConfig:
     """Weights of the losses beside the flow loss; 0 turns one off."""
 
-    pointing: float = 0.1
+    pointing: float = 0.2
     position: float = 0.5
 
 

@@ -79,7 +79,7 @@ class ActorTrainConfig:
     out: str = "runs/train/actor"
     init_from: str | None = None
     seed: int = 0
-    steps: int = 2200
+    steps: int = 1600
     device: str = "cpu"
     bfloat16: bool = False
     threads: int | None = None

@@ -76,7 +76,9 @@ def load_planner(path: str | Path, device: str = "cpu") -> QwenPlanner:
     """
     from safetensors import SafetensorError
     from transformers import AutoProcessor, Qwen3VLForConditionalGeneration
+    from transformers.utils import logging
 
+    logging.disable_progress_bar()
     folder = Path(path)
     if not folder.is_dir():
         raise PlannerCheckpointError(

@@ -128,11 +128,10 @@ def pretrain_tower(
 
     The result is kept in `folder`; if it is there already, it is loaded instead. Interrupted training
     goes on from its last checkpoint. The report (`vision.json`) holds figures on the `held_out` frames.
+    Raises ValueError if `folder` holds a tower of another config or size.
     """
     if (folder / WEIGHTS).is_file():
-        state = load_file(folder / WEIGHTS)
-        tower.load_state_dict(state)
-        return state
+        return _load_tower(tower, config, folder)
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(config.seed)
     torch.manual_seed(config.seed)
@@ -154,6 +153,19 @@ def pretrain_tower(
     save_file(state, folder / (WEIGHTS + ".partial"))
     (folder / (WEIGHTS + ".partial")).rename(folder / WEIGHTS)
     (folder / CHECKPOINT).unlink(missing_ok=True)
+    return state
+
+
+def _load_tower(tower: Qwen3VLVisionModel, config: VisionConfig, folder: Path) -> dict[str, Tensor]:
+    mend = f"choose another vision.directory, or delete {folder} to train the tower anew"
+    known = json.loads((folder / REPORT).read_text())["config"] | {"directory": config.directory}
+    if known != asdict(config):
+        raise ValueError(f"{folder} holds a vision tower trained with another config: {mend}")
+    state = load_file(folder / WEIGHTS)
+    try:
+        tower.load_state_dict(state)
+    except RuntimeError as error:
+        raise ValueError(f"{folder} holds a vision tower of another size: {mend}") from error
     return state
 
 

@@ -82,8 +82,11 @@ class Player:
         from predimem.evaluation.suites import mikasa
         from predimem.evaluation.suites.mikasa_harness import run_suite_harness
 
-        bare = BareRobot(mikasa.hold_action, mikasa.ACTION_DIM, control_hz=20.0)
-        return run_suite_harness(task, lambda: self._make_agent(agent, bare), episodes, on_episode=on_episode)
+        player: Any = self._make_agent(agent, BareRobot(mikasa.hold_action, mikasa.ACTION_DIM, mikasa.CONTROL_HZ))
+        try:
+            return run_suite_harness(task, lambda: player, episodes, on_episode=on_episode)
+        finally:
+            player.close()
 
     def close(self) -> None:
         for agent in self._agents.values():

@@ -51,6 +51,7 @@ def test_the_policy_resets_its_agent_between_episodes() -> None:
     assert (agent.seen[0].images["hand_camera"] == 7).all()
 
 
+@pytest.mark.slow
 def test_harness_and_environment_show_and_judge_the_same() -> None:
     """The expert's actions in our environment, replayed in the harness: same pictures, same success."""
     environment = mikasa.MikasaEnvironment(TASK, "stock")

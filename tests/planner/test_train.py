@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shlex
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -12,11 +14,18 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
+from transformers import AutoProcessor, Qwen3VLForConditionalGeneration
 
 from planner.base import link_pretrained_base, make_tiny_base
+from planner.checkpoint import PlannerSpec
+from planner.dataset import SampleMaker, split_episodes
+from planner.decoding import QwenPlanner, load_planner
+from planner.evaluate import replay_planner
 from planner.model import ObjectiveConfig, PrediMemForConditionalGeneration, objective_of
+from planner.prompt import render_answer
 from planner.swift_command import last_checkpoint, swift_environment
-from planner.train import TrainConfig, train
+from planner.train import TrainConfig, _Run, train
 from predimem.config import ConfigError, load_config
 from predimem.episodes import EpisodeError, episode_path, save_episode
 from tests.planner.builders import BASE, INSTRUCTION, PROMPT
@@ -44,13 +53,18 @@ max_new_tokens: 20
 """
 
 
+def write_small(folder: Path, episodes) -> Path:
+    """Episodes on disk and a config of a training of seconds."""
+    for episode in episodes:
+        save_episode(episode_path(folder / "episodes", episode.task, episode.seed), episode)
+    path = folder / "small.yaml"
+    path.write_text(SMALL.replace("VISION", str(folder / "vision")))
+    return path
+
+
 @pytest.fixture
 def small(tmp_path, episodes):
-    for episode in episodes:
-        save_episode(episode_path(tmp_path / "episodes", episode.task, episode.seed), episode)
-    path = tmp_path / "small.yaml"
-    path.write_text(SMALL.replace("VISION", str(tmp_path / "vision")))
-    return path
+    return write_small(tmp_path, episodes)
 
 
 @pytest.mark.parametrize("name", ["tiny", "tiny_no_head", "tiny_no_keyframes", "qwen3vl_8b"])
@@ -140,74 +154,75 @@ def test_a_pretrained_base_is_linked_with_our_objective(tmp_path):
     assert (tmp_path / "base" / "model.safetensors").is_symlink()
 
 
-ENCODE = """
+SWIFT = """
 import json, sys
+from transformers import HfArgumentParser
 from swift.arguments import SftArguments
 from swift.dataset import load_dataset
 from swift.utils import parse_args
-args, _ = parse_args(SftArguments, json.loads(sys.argv[1]))
+
+tiny, large, target = json.loads(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3]
+args, _ = parse_args(SftArguments, tiny)
 template = args.get_template(args.get_model_processor(load_model=False)[1])
 template.set_mode("train")
 rows, _ = load_dataset(args.dataset, split_dataset_ratio=0)
-result = []
+encoded = []
 for row in list(rows)[:8]:
-    encoded = template.encode(row)
-    pixels = encoded["pixel_values"]
-    result.append([encoded["input_ids"], encoded["labels"], list(pixels.shape), float(pixels.double().sum())])
-result.append([args.freeze_parameters, len(rows)])
-json.dump(result, open(sys.argv[2], "w"))
+    item = template.encode(row)
+    pixels = item["pixel_values"]
+    encoded.append([item["input_ids"], item["labels"], list(pixels.shape), float(pixels.double().sum())])
+# Only the parser for the large model: building its arguments would ask for GPUs and weights.
+parsed = vars(HfArgumentParser(SftArguments).parse_args(large))
+wanted = ("deepspeed", "attn_impl", "freeze_vit", "tuner_type", "model")
+result = {
+    "rows": len(rows),
+    "encoded": encoded,
+    "frozen": args.freeze_parameters,
+    "large": {name: parsed[name] for name in wanted},
+}
+json.dump(result, open(target, "w"))
 """
 
 
-def run_swift(code: str, *arguments: str, config) -> None:
-    environment = {**os.environ, **swift_environment(config.sft)}
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments], env=environment, capture_output=True, text=True, timeout=300
+@pytest.fixture(scope="module")
+def swift(tmp_path_factory, episodes):
+    """(a small run with base and data made, what ms-swift makes of it and of the 8B command line)."""
+    folder = tmp_path_factory.mktemp("swift")
+    path = write_small(folder, episodes)
+    run = _Run(
+        replace(load_config(TrainConfig, path), episodes=str(folder / "episodes"), out=str(folder / "out"))
     )
-    assert done.returncode == 0, done.stderr[-3000:]
-
-
-def prepared(small, tmp_path):
-    """Base and data of a small training, without the training."""
-    from planner.train import _Run
-
-    config = load_config(TrainConfig, small)
-    run = _Run(replace(config, episodes=str(tmp_path / "episodes"), out=str(tmp_path / "out")))
     run.claim()
     run.base()
     run.data()
-    return run
+    large = _Run(load_config(TrainConfig, CONFIGS / "qwen3vl_8b.yaml"))
+    commands = [json.dumps(r.swift_command()[2:]) for r in (run, large)]
+    done = subprocess.run(
+        [sys.executable, "-c", SWIFT, *commands, str(folder / "result.json")],
+        env={**os.environ, **swift_environment(run.config.sft)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return run, json.loads((folder / "result.json").read_text())
 
 
-def test_ms_swift_reads_the_data_as_we_render_it(small, tmp_path):
+def test_ms_swift_reads_the_data_as_we_render_it(swift):
     """Tokens, labels and pixels of ms-swift's template equal those of our own inference path."""
-    from transformers import AutoProcessor, Qwen3VLForConditionalGeneration
-
-    from planner.checkpoint import PlannerSpec
-    from planner.dataset import SampleMaker, split_episodes
-    from planner.decoding import QwenPlanner
-    from planner.prompt import render_answer
-
-    run = prepared(small, tmp_path)
-    target = tmp_path / "encoded.json"
-    run_swift(ENCODE, json.dumps(run.swift_command()[2:]), str(target), config=run.config)
-    *encoded, (frozen, rows) = json.loads(target.read_text())
-    assert rows == 48
-    assert "model.visual" in frozen and "model.visual.merger" in frozen
-    base = tmp_path / "out" / "base"
-    model = Qwen3VLForConditionalGeneration.from_pretrained(base)
+    run, result = swift
+    base = run.out / "base"
     processor = AutoProcessor.from_pretrained(base)
-    spec = PlannerSpec(run.config.prompt, run.config.memory)
-    planner = QwenPlanner(model, processor, spec)
-    import random
-
+    model = Qwen3VLForConditionalGeneration.from_pretrained(base)
+    planner = QwenPlanner(model, processor, PlannerSpec(run.config.prompt, run.config.memory))
     training, _ = split_episodes(run.episodes, run.config.dataset.validation_fraction)
     maker = SampleMaker(training, run.config.memory, run.config.dataset)
-    for row, sample in zip(encoded, maker.draw(8, random.Random(0)), strict=True):
-        inputs = planner.encode(sample.snapshot)
-        answer = processor.tokenizer(render_answer(sample.subtask, sample.positions) + "<|im_end|>").input_ids
-        prompt = inputs["input_ids"][0].tolist()
+    assert result["rows"] == 48
+    for row, sample in zip(result["encoded"], maker.draw(8, random.Random(0)), strict=True):
         tokens, labels, shape, total = row
+        inputs = planner.encode(sample.snapshot)
+        prompt = inputs["input_ids"][0].tolist()
+        answer = processor.tokenizer(render_answer(sample.subtask, sample.positions) + "<|im_end|>").input_ids
         assert tokens[: len(prompt) + len(answer)] == prompt + answer
         assert labels[: len(prompt)] == [-100] * len(prompt)
         assert labels[len(prompt) :][: len(answer)] == answer
@@ -215,27 +230,14 @@ def test_ms_swift_reads_the_data_as_we_render_it(small, tmp_path):
         assert total == pytest.approx(float(inputs["pixel_values"].double().sum()), abs=1e-3)
 
 
-PARSE = """
-import json, sys
-from transformers import HfArgumentParser
-from swift.arguments import SftArguments
-parser = HfArgumentParser(SftArguments)
-parsed = vars(parser.parse_args(json.loads(sys.argv[1])))
-json.dump({k: parsed[k] for k in ("deepspeed", "attn_impl", "freeze_vit", "tuner_type", "model")},
-          open(sys.argv[2], "w"))
-"""
+def test_ms_swift_freezes_tower_and_mergers(swift):
+    frozen = swift[1]["frozen"]
+    assert "model.visual" in frozen and "model.visual.merger" in frozen
+    assert not any("language_model" in name for name in frozen)
 
 
-def test_ms_swift_knows_every_option_of_the_8b_run(tmp_path):
-    """Its own parser takes the command line. (Building the arguments would ask for GPUs and weights.)"""
-    from planner.train import _Run
-
-    run = _Run(load_config(TrainConfig, CONFIGS / "qwen3vl_8b.yaml"))
-    target = tmp_path / "parsed.json"
-    tiny = load_config(TrainConfig, CONFIGS / "tiny.yaml")  # for the environment of a CPU
-    run_swift(PARSE, json.dumps(run.swift_command()[2:]), str(target), config=tiny)
-    parsed = json.loads(target.read_text())
-    assert parsed == {
+def test_ms_swift_knows_every_option_of_the_8b_run(swift):
+    assert swift[1]["large"] == {
         "deepspeed": "zero3",
         "attn_impl": "flash_attn",
         "freeze_vit": True,
@@ -246,10 +248,7 @@ def test_ms_swift_knows_every_option_of_the_8b_run(tmp_path):
 
 @pytest.mark.slow
 def test_a_training_from_episodes_to_a_planner(small, tmp_path, episodes):
-    """Every stage for real, with ms-swift; a second call does nothing; a cut one resumes."""
-    from planner.decoding import load_planner
-    from planner.evaluate import replay_planner
-
+    """Every stage for real, with ms-swift; a second call does nothing; an interrupted one resumes."""
     arguments = {"episodes": str(tmp_path / "episodes"), "out": str(tmp_path / "out")}
     folder = train(small, **arguments)
     stamp = (folder / "model.safetensors").stat().st_mtime_ns
@@ -260,20 +259,13 @@ def test_a_training_from_episodes_to_a_planner(small, tmp_path, episodes):
     assert planner.spec.memory.recent_window == 2 and planner.spec.training["steps"] == 6
     assert replay_planner(planner, episodes[-1:], planner.spec.memory).answers == 5
 
-    # the tower is the pretrained one, to the last bit (half precision aside)
-    from safetensors.torch import load_file
-
     tower = load_file(tmp_path / "vision" / "vision.safetensors")
     trained = load_file(folder / "model.safetensors")
     assert all(torch.equal(t.half(), trained[f"model.visual.{name}"]) for name, t in tower.items())
 
-    # an interrupted training: the marker and the last checkpoint are gone
-    import shutil
-
-    out = tmp_path / "out"
-    shutil.rmtree(folder)
-    (out / "sft" / "done").unlink()
-    shutil.rmtree(out / "sft" / "checkpoint-6")
+    shutil.rmtree(folder)  # as after Ctrl-C between the two checkpoints
+    (tmp_path / "out" / "sft" / "done").unlink()
+    shutil.rmtree(tmp_path / "out" / "sft" / "checkpoint-6")
     train(small, **arguments)
     again = load_file(folder / "model.safetensors")
     assert all(torch.allclose(trained[name].float(), again[name].float(), atol=2e-3) for name in trained)

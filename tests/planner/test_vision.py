@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -82,6 +84,15 @@ def test_a_finished_tower_is_loaded_not_trained(processor, frames, tmp_path):
     second = pretrain_tower(other, processor.image_processor, none, none, CONFIG, tmp_path)
     assert all(torch.equal(first[name], second[name]) for name in first)
     assert all(torch.equal(first[name], tensor) for name, tensor in other.state_dict().items())
+
+
+def test_a_tower_of_another_config_is_refused(processor, frames, tmp_path):
+    tower = make_model(processor).visual
+    pretrain_tower(tower, processor.image_processor, frames, frames, CONFIG, tmp_path)
+    with pytest.raises(ValueError, match="another config"):
+        pretrain_tower(
+            tower, processor.image_processor, frames, frames, replace(CONFIG, palette_size=5), tmp_path
+        )
 
 
 def test_features_have_unit_scale(processor, frames, tmp_path):

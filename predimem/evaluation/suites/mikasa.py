@@ -184,5 +184,4 @@ def _make(task_id: str, quality: Rendering) -> Any:
     )
     if quality == "fast":
         rendering.decimate(env)
-    rendering.hide_own_body(env, "hand_camera", "camera_link")  # the pictures stay the same
     return apply_mikasa_vla_wrappers(env, include_overlays=False)
