@@ -97,9 +97,7 @@ class ConvStem(nn.Module):
         """The learned queries after they have read the prompt."""
         query = self.query.expand(len(prompt), -1, -1)
         words = self.prompt_norm(prompt)
-        read, _ = self.prompt_attention(
-            query, words, words, key_padding_mask=~prompt_mask, need_weights=False
-        )
+        read, _ = self.prompt_attention(query, words, words, key_padding_mask=~prompt_mask, need_weights=False)
         return query + read
 
     def _heads(self, x: Tensor) -> Tensor:

@@ -69,9 +69,7 @@ class FrameSet:
     active: (episode, step) where some prompt has a target; idle: where every prompt means to hold.
     """
 
-    def __init__(
-        self, episodes: Sequence[Episode], cameras: Sequence[str], horizon: int, image_size: int
-    ) -> None:
+    def __init__(self, episodes: Sequence[Episode], cameras: Sequence[str], horizon: int, image_size: int) -> None:
         self.cameras = tuple(cameras)
         self._resize = ResizeWithPad(image_size)
         self.horizon = horizon
@@ -113,9 +111,7 @@ class FrameSet:
 
     def batch(self, rng: np.random.Generator, config: SamplingConfig, augment: bool = True) -> Batch:
         frames = [self._draw_frame(rng, config.idle_share) for _ in range(config.frames_per_batch)]
-        drawn = [
-            self._draw_prompt(rng, e, t, config) for e, t in frames for _ in range(config.prompts_per_frame)
-        ]
+        drawn = [self._draw_prompt(rng, e, t, config) for e, t in frames for _ in range(config.prompts_per_frame)]
         prompts, chunks, targets_m, pixels = zip(*drawn, strict=True)
         images = np.stack([self._images[e][t] for e, t in frames])
         pixels_array = np.stack(pixels).astype(np.float32)
@@ -226,9 +222,7 @@ def _shift(rng: np.random.Generator, images: np.ndarray, pad: int) -> tuple[np.n
     height, width = images.shape[2:4]
     padded = np.pad(images, ((0, 0), (0, 0), (pad, pad), (pad, pad), (0, 0)), mode="edge")
     offsets = rng.integers(0, 2 * pad + 1, size=(len(images), 2))
-    shifted = np.stack(
-        [padded[i, :, dy : dy + height, dx : dx + width] for i, (dx, dy) in enumerate(offsets)]
-    )
+    shifted = np.stack([padded[i, :, dy : dy + height, dx : dx + width] for i, (dx, dy) in enumerate(offsets)])
     return shifted, (pad - offsets) / np.array([width, height])
 
 

@@ -52,9 +52,7 @@ class Learner(nn.Module):
         return losses
 
 
-def order_number_embeddings(
-    language_model: LanguageModel, number_ids: list[int], generator: torch.Generator
-) -> None:
+def order_number_embeddings(language_model: LanguageModel, number_ids: list[int], generator: torch.Generator) -> None:
     """Start the embeddings of the state bins 0 ... 255 on a smooth curve, so that near bins are alike.
 
     A pretrained language model knows the order of numbers; one that starts from a few hundred
@@ -96,9 +94,7 @@ def validate(
         prefix = model.encode(inputs)
         shape = (len(batch.chunks), batch.chunks.shape[1], model.config.action_dim)
         noise = torch.randn(shape, generator=generator).to(device)
-        sampled = flow_matching.integrate(
-            lambda x, t, prefix=prefix: model.velocity(prefix, x, t), noise, num_steps
-        )
+        sampled = flow_matching.integrate(lambda x, t, prefix=prefix: model.velocity(prefix, x, t), noise, num_steps)
         error = np.abs(preprocess.actions(sampled) - batch.chunks).mean((1, 2))
         aimed = np.isfinite(batch.targets_m).all(-1)
         instructed = np.array([p in frames.instructions for p in batch.prompts])

@@ -56,8 +56,7 @@ def load_stats(path: str | Path) -> NormStats:
     try:
         data = json.loads(Path(path).read_text())["norm_stats"]
         state, actions = (
-            Quantiles(*(np.asarray(data[name][q], np.float32) for q in ("q01", "q99")))
-            for name in ("state", "actions")
+            Quantiles(*(np.asarray(data[name][q], np.float32) for q in ("q01", "q99"))) for name in ("state", "actions")
         )
     except (KeyError, TypeError, json.JSONDecodeError) as error:
         raise ValueError(f"{path} holds no quantiles for state and actions: {error!r}") from error

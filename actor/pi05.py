@@ -157,9 +157,7 @@ class Pi05(nn.Module):
         return (self.velocity(prefix, noisy_actions, time) - target).square()
 
     @torch.inference_mode()
-    def sample(
-        self, inputs: Prompted, noise: Float[Tensor, "n h a"], num_steps: int = 10
-    ) -> Float[Tensor, "n h a"]:
+    def sample(self, inputs: Prompted, noise: Float[Tensor, "n h a"], num_steps: int = 10) -> Float[Tensor, "n h a"]:
         """Action chunks, normalised as in training, from the given noise."""
         prefix = self.encode(inputs)
         return flow_matching.integrate(lambda x, t: self.velocity(prefix, x, t), noise, num_steps)

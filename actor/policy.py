@@ -16,9 +16,7 @@ from predimem.types import ActionChunk, Observation
 class ActorPolicy:
     """Stateless: the noise is a function of the seed and the observation's step, nothing else."""
 
-    def __init__(
-        self, actor: Actor, seed: int = 0, num_steps: int | None = None, device: str = "cpu"
-    ) -> None:
+    def __init__(self, actor: Actor, seed: int = 0, num_steps: int | None = None, device: str = "cpu") -> None:
         self._config = actor.config
         self._model = actor.model
         self._preprocess = Preprocessor(actor.config, actor.stats, actor.tokenizer)
@@ -44,25 +42,18 @@ class ActorPolicy:
     def _check(self, observation: Observation) -> None:
         config = self._config
         if set(observation.images) != set(config.cameras):
-            raise ValueError(
-                f"the actor expects the cameras {list(config.cameras)}, got {list(observation.images)}"
-            )
+            raise ValueError(f"the actor expects the cameras {list(config.cameras)}, got {list(observation.images)}")
         for name in config.cameras:
             image, shape = observation.images[name], (*config.camera_shape, 3)
             if image.shape != shape or image.dtype != np.uint8:
-                raise ValueError(
-                    f"{name} should be uint8 of shape {shape}, got {image.dtype} of shape {image.shape}"
-                )
+                raise ValueError(f"{name} should be uint8 of shape {shape}, got {image.dtype} of shape {image.shape}")
         if observation.state.shape != (config.state_dim,):
             raise ValueError(
-                f"the actor expects a state of {config.state_dim} numbers, got shape "
-                f"{observation.state.shape}"
+                f"the actor expects a state of {config.state_dim} numbers, got shape {observation.state.shape}"
             )
 
 
-def load_policy(
-    path: str | Path, seed: int = 0, num_steps: int | None = None, device: str = "cpu"
-) -> ActorPolicy:
+def load_policy(path: str | Path, seed: int = 0, num_steps: int | None = None, device: str = "cpu") -> ActorPolicy:
     """Read a weights folder. Raises ValueError (`WeightsError`) if it is missing, damaged or does not fit.
 
     num_steps: Euler steps; the folder's config decides if None.

@@ -31,9 +31,7 @@ class Preprocessor:
         self._pad = PadActions(config.model.action_dim)
         self._unpad = UnpadActions(config.action_dim)
 
-    def inputs(
-        self, images: np.ndarray, state: np.ndarray, prompts: Sequence[str], device: str = "cpu"
-    ) -> Prompted:
+    def inputs(self, images: np.ndarray, state: np.ndarray, prompts: Sequence[str], device: str = "cpu") -> Prompted:
         """images: uint8 [b, C, H, W, 3] of the model's size; state: float32 [b, D]; n = b · g prompts."""
         bins = self._discretise(self._normalise_state(state))
         bins = np.repeat(bins, len(prompts) // len(images), axis=0)

@@ -112,9 +112,7 @@ def train(
     it. Raises ValueError if `out` holds a run already and `resume` is not set, if the run there had
     another config or other episodes, or if the data cannot be used.
     """
-    config = dataclasses.replace(
-        config, episodes=str(episodes or config.episodes), out=str(out or config.out)
-    )
+    config = dataclasses.replace(config, episodes=str(episodes or config.episodes), out=str(out or config.out))
     if config.threads is not None:
         torch.set_num_threads(config.threads)
     run = Path(config.out)
@@ -138,9 +136,7 @@ def train(
         optimiser.load_state_dict(checkpoint.optimiser)
     log = _Log(run / LOG_FILE, start)
     figures: dict[str, float] = {}
-    bar = tqdm(
-        range(start, config.steps), initial=start, total=config.steps, disable=not progress, unit="step"
-    )
+    bar = tqdm(range(start, config.steps), initial=start, total=config.steps, disable=not progress, unit="step")
     with Interruption() as interruption:
         for step in bar:
             losses = _step(learner, average, optimiser, train_frames, preprocess, config, step)
@@ -168,9 +164,7 @@ def export(run: str | Path, folder: str | Path) -> Path:
     checkpoint = load_checkpoint(run / CHECKPOINT_FILE)
     config = from_dict(ActorTrainConfig, checkpoint.config, where=str(run / CHECKPOINT_FILE))
     weights = {
-        name.removeprefix("model."): tensor
-        for name, tensor in checkpoint.average.items()
-        if name.startswith("model.")
+        name.removeprefix("model."): tensor for name, tensor in checkpoint.average.items() if name.startswith("model.")
     }
     model = Pi05(config.actor.model)
     load_into(model, weights, run / CHECKPOINT_FILE)
@@ -191,9 +185,7 @@ def _step(
     for group in optimiser.param_groups:
         group["lr"] = config.optimiser.learning_rate_at(step, config.steps)
     batch = frames.batch(np.random.default_rng([config.seed, step]), config.sampling)
-    generator = torch.Generator().manual_seed(
-        int(np.random.default_rng([config.seed, step, 1]).integers(2**62))
-    )
+    generator = torch.Generator().manual_seed(int(np.random.default_rng([config.seed, step, 1]).integers(2**62)))
     with torch.autocast(config.device, torch.bfloat16, enabled=config.bfloat16):
         losses = learner.losses(batch, preprocess, generator, config.flow_samples)
     optimiser.zero_grad(set_to_none=True)
@@ -219,16 +211,12 @@ def _new_learner(config: ActorTrainConfig, frames: FrameSet, tokenizer: Tokenize
     return learner.to(config.device)
 
 
-def _prepare(
-    run: Path, config: ActorTrainConfig, frames: FrameSet, fresh: bool
-) -> tuple[NormStats, Tokenizer]:
+def _prepare(run: Path, config: ActorTrainConfig, frames: FrameSet, fresh: bool) -> tuple[NormStats, Tokenizer]:
     """Statistics and tokenizer of the run: made from the training frames, or read back on resuming."""
     path = tokenizer_path(run, config.actor)
     if fresh:
         run.mkdir(parents=True, exist_ok=True)
-        save_stats(
-            run / STATS_FILE, NormStats(compute_quantiles(frames.states), compute_quantiles(frames.chunks))
-        )
+        save_stats(run / STATS_FILE, NormStats(compute_quantiles(frames.states), compute_quantiles(frames.chunks)))
         if path.suffix == ".json":
             save_tokenizer(train_word_tokenizer(frames.prompts), path)
     return load_stats(run / STATS_FILE), load_tokenizer(path)
@@ -239,16 +227,12 @@ def _previous(run: Path, config: ActorTrainConfig, resume: bool) -> Checkpoint |
     if not path.is_file():
         return None
     if not resume:
-        raise ValueError(
-            f"{run} already holds a run: pass --resume to go on with it, or choose another --out"
-        )
+        raise ValueError(f"{run} already holds a run: pass --resume to go on with it, or choose another --out")
     checkpoint = load_checkpoint(path)
     before, now = checkpoint.config, to_dict(config)
     for name in now:
         if name not in _MAY_CHANGE and json.dumps(before.get(name)) != json.dumps(now[name]):
-            raise ValueError(
-                f"{run} was trained with {name} = {before.get(name)}, the config says {now[name]}"
-            )
+            raise ValueError(f"{run} was trained with {name} = {before.get(name)}, the config says {now[name]}")
     if checkpoint.episodes != _digest(config.episodes):
         raise ValueError(f"the episodes under {config.episodes} are not those that {run} was trained on")
     return checkpoint

@@ -57,8 +57,7 @@ def verify(golden_dir: str | Path) -> dict[str, float]:
 def _max_error(name: str, value: Tensor, expected: dict[str, Tensor]) -> float:
     if expected[name].shape != value.shape:
         raise ValueError(
-            f"expected.npz: {name} has shape {tuple(expected[name].shape)}, the model gives "
-            f"{tuple(value.shape)}"
+            f"expected.npz: {name} has shape {tuple(expected[name].shape)}, the model gives {tuple(value.shape)}"
         )
     error = (value - expected[name]).abs().max()
     return float(error) if torch.isfinite(error) else float("inf")

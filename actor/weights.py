@@ -53,9 +53,7 @@ class ActorConfig:
         if len(self.camera_shape) != 2:
             raise ValueError(f"camera_shape must be [height, width], got {list(self.camera_shape)}")
         if self.action_dim > self.model.action_dim:
-            raise ValueError(
-                f"the model's action_dim {self.model.action_dim} cannot hold {self.action_dim} actions"
-            )
+            raise ValueError(f"the model's action_dim {self.model.action_dim} cannot hold {self.action_dim} actions")
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,8 +84,7 @@ def load_actor(folder: str | Path, device: str = "cpu", dtype: torch.dtype = tor
     for name in (CONFIG_FILE, WEIGHTS_FILE, STATS_FILE):
         if not (folder / name).is_file():
             raise WeightsError(
-                f"no actor in {folder}: {name} is missing. Train one with `predimem train actor`, or check "
-                "the path"
+                f"no actor in {folder}: {name} is missing. Train one with `predimem train actor`, or check the path"
             )
     try:
         data = json.loads((folder / CONFIG_FILE).read_text())

@@ -185,6 +185,7 @@ class _Run:
         done = self.out / "sft" / "done"
         if done.is_file():
             return
+        self._episodes = None  # gigabytes that the training beside us can use
         environment = {**os.environ, **swift_environment(self.config.sft)}
         subprocess.run(self.swift_command(), env=environment, check=True)
         done.touch()

@@ -191,6 +191,27 @@ def verify_actor(
         raise SystemExit(f"predimem: the actor differs from the reference by more than {TOLERANCE:g}")
 
 
+@verify_app.command("planner")
+def verify_planner(
+    planner: Annotated[Path | None, typer.Option(help="Exported planner; default: the shipped one.")] = None,
+    episodes: Annotated[Path, typer.Option(help="Folder of recorded episodes.")] = Path("runs/data/mikasa"),
+) -> None:
+    """Replay a planner on held-out recorded episodes, with its own memory, and print its accuracy."""
+    from planner.dataset import split_episodes
+    from planner.decoding import load_planner
+    from planner.evaluate import replay_planner
+    from planner.train import TrainConfig
+    from predimem.episodes import list_episodes, load_episode
+    from predimem.weight_files import weights_folder
+
+    model = load_planner(planner or weights_folder(None, "planner"))
+    fraction = TrainConfig().dataset.validation_fraction
+    _, held_out = split_episodes([load_episode(path) for path in list_episodes(episodes)], fraction)
+    for task in sorted({episode.task for episode in held_out}):
+        scores = replay_planner(model, [e for e in held_out if e.task == task], model.spec.memory)
+        print(task, json.dumps(scores.to_dict()))
+
+
 def _evaluate(config: EvaluationConfig, play: PlayConfig) -> None:
     from predimem.assemble import check_agents, check_suite, check_weights, make_player
     from predimem.evaluation.run import run_evaluation

@@ -15,9 +15,7 @@ CONFIG = ActorConfig(model=Pi05Config(vision="conv", conv=ConvStemConfig(), acti
 
 def test_one_image_supervises_several_subtasks():
     frames = FrameSet([make_episode(1000)], CAMERAS, HORIZON, 128)
-    sampling = SamplingConfig(
-        3, 12, instruction_share=0, hold_share=0, idle_share=0, shift_px=0, brightness=0
-    )
+    sampling = SamplingConfig(3, 12, instruction_share=0, hold_share=0, idle_share=0, shift_px=0, brightness=0)
     batch = frames.batch(np.random.default_rng(0), sampling)
     assert batch.images.shape == (3, 2, 128, 128, 3) and batch.images.dtype == np.uint8
     assert set(batch.prompts) == {f"touch the {c} square" for c in ("red", "green", "blue")}

@@ -57,9 +57,7 @@ def test_prompts_that_share_an_image_see_it_as_alone(model: Pi05):
         alone = Prompted(
             inputs.images[row], inputs.image_mask[row], inputs.tokens[i : i + 1], inputs.token_mask[i : i + 1]
         )
-        torch.testing.assert_close(
-            model.sample(alone, noise[i : i + 1], 2), together[i : i + 1], atol=1e-5, rtol=0
-        )
+        torch.testing.assert_close(model.sample(alone, noise[i : i + 1], 2), together[i : i + 1], atol=1e-5, rtol=0)
     with pytest.raises(ValueError, match="5 prompts cannot be shared by 2 images"):
         model.encode(make_inputs(2, 5))
 

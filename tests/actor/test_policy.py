@@ -48,10 +48,7 @@ def test_repeatable_given_seed_and_step(weights: Path):
     np.testing.assert_array_equal(a.actions, b.actions)
     for other in (load_policy(weights, seed=4).infer(observe(2), "wait"), second.infer(observe(3), "wait")):
         assert np.abs(other.actions - a.actions).max() > 1e-4
-    assert (
-        np.abs(load_policy(weights, seed=3, num_steps=1).infer(observe(2), "wait").actions - a.actions).max()
-        > 0
-    )
+    assert np.abs(load_policy(weights, seed=3, num_steps=1).infer(observe(2), "wait").actions - a.actions).max() > 0
 
 
 def test_the_subtask_and_the_state_matter(weights: Path):

@@ -14,10 +14,7 @@ SUBTASKS = ["touch the teal cube", "wait", "Observe the cube's color."]
 
 
 def test_prompt_is_openpi_s_text():
-    assert (
-        render_prompt(" touch_the\ncube ", [0, 128, 255])
-        == "Task: touch the cube, State: 0 128 255;\nAction: "
-    )
+    assert render_prompt(" touch_the\ncube ", [0, 128, 255]) == "Task: touch the cube, State: 0 128 255;\nAction: "
 
 
 def test_one_token_per_word_and_per_bin(tmp_path):
@@ -28,9 +25,7 @@ def test_one_token_per_word_and_per_bin(tmp_path):
     assert 2 not in ids  # nothing unknown
     assert 2 in tokenizer.encode("Task: open the drawer")
     save_tokenizer(tokenizer, tmp_path / "tokenizer.json")
-    assert load_tokenizer(tmp_path / "tokenizer.json").encode("touch the 7") == tokenizer.encode(
-        "touch the 7"
-    )
+    assert load_tokenizer(tmp_path / "tokenizer.json").encode("touch the 7") == tokenizer.encode("touch the 7")
 
 
 def test_batches_are_padded_to_the_longest():

@@ -33,7 +33,8 @@ def test_a_perfect_planner_scores_one():
     assert planner.seen[1] == (2, (0,))  # the plan of step 0 arrived at step 2
     assert scores.accuracy == {"watch": 1.0, "wait": 1.0, "touch": 1.0}
     assert scores.counts == {"watch": 1, "wait": 2, "touch": 2}
-    assert (scores.goal_episodes, scores.cue_kept, scores.invalid) == (1.0, 1.0, 0)
+    assert (scores.first_goal, scores.goal_episodes) == (1.0, 1.0)
+    assert (scores.cue_kept, scores.invalid) == (1.0, 0)
     assert scores.keyframe_precision == 1.0
     assert scores.keyframe_recall == 0.5  # nominated at step 8, arrives after the end
 
@@ -44,6 +45,7 @@ def test_a_planner_without_memory_fails_where_memory_is_needed():
     assert scores.accuracy == {"watch": 1.0, "wait": 1.0, "touch": 0.0}
     assert scores.answers == 10 and scores.invalid == 5
     assert (scores.goal_episodes, scores.cue_kept, scores.keyframe_recall) == (0.0, 0.0, 0.0)
+    assert scores.first_goal == 0.0
     assert scores.mistakes[0][2] == "touch the red cube"
 
 
