@@ -53,9 +53,7 @@ def read_spec(folder: str | Path) -> PlannerSpec:
     """Raises PlannerCheckpointError if the folder has no readable `predimem.json` of this version."""
     path = Path(folder) / FILE_NAME
     if not path.is_file():
-        raise PlannerCheckpointError(
-            f"{path} not found: {folder} is no planner made by `predimem train planner`"
-        )
+        raise PlannerCheckpointError(f"{path} not found: {folder} is no planner made by `predimem train planner`")
     try:
         data = json.loads(path.read_text())
     except json.JSONDecodeError as error:

@@ -96,9 +96,7 @@ def observation_at(episode: Episode, step: int) -> Observation:
     return Observation(step, images, episode.state[step], step / episode.control_hz)
 
 
-def split_episodes(
-    episodes: Sequence[Episode], validation_fraction: float
-) -> tuple[list[Episode], list[Episode]]:
+def split_episodes(episodes: Sequence[Episode], validation_fraction: float) -> tuple[list[Episode], list[Episode]]:
     """(training, validation): of each task, the episodes with the highest seeds are held out."""
     by_task: dict[str, list[Episode]] = {}
     for episode in sorted(episodes, key=lambda e: (e.task, e.seed)):
@@ -195,9 +193,7 @@ class SampleMaker:
         return [step for step in range(len(episode)) if episode.subtask_at(step) == cue]
 
 
-def write_jsonl(
-    folder: Path, samples: Iterator[Sample], prompt: PromptConfig, config: DatasetConfig
-) -> Path:
+def write_jsonl(folder: Path, samples: Iterator[Sample], prompt: PromptConfig, config: DatasetConfig) -> Path:
     """Write `train.jsonl` (and, as PNG, the images beside it) atomically; the path of the JSONL."""
     folder.mkdir(parents=True, exist_ok=True)
     path, partial = folder / "train.jsonl", folder / "train.jsonl.partial"

@@ -35,7 +35,5 @@ def export_planner(source: str | Path, target: str | Path, spec: PlannerSpec, dt
 
 
 def _load(source: Path, dtype: torch.dtype) -> tuple[Qwen3VLForConditionalGeneration, dict[str, Any]]:
-    loaded: Any = Qwen3VLForConditionalGeneration.from_pretrained(
-        source, dtype=dtype, output_loading_info=True
-    )
+    loaded: Any = Qwen3VLForConditionalGeneration.from_pretrained(source, dtype=dtype, output_loading_info=True)
     return loaded

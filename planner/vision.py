@@ -294,18 +294,14 @@ def _shifted(stack: Tensor, config: VisionConfig, generator: torch.Generator) ->
     height, width = stack.shape[2:]
     padded = F.pad(stack[index].float(), (reach,) * 4, mode="replicate").to(torch.uint8)
     moves = torch.randint(0, 2 * reach + 1, (config.batch_size, 2), generator=generator).tolist()
-    return torch.stack(
-        [image[:, y : y + height, x : x + width] for image, (y, x) in zip(padded, moves, strict=True)]
-    )
+    return torch.stack([image[:, y : y + height, x : x + width] for image, (y, x) in zip(padded, moves, strict=True)])
 
 
 def _nearest(colours: np.ndarray, centres: np.ndarray) -> np.ndarray:
     return np.argmin(((colours[:, None] - centres[None]) ** 2).sum(-1), axis=1)
 
 
-def sample_frames(
-    episodes: Sequence[Any], cameras: Sequence[str], limit: int, rng: np.random.Generator
-) -> np.ndarray:
+def sample_frames(episodes: Sequence[Any], cameras: Sequence[str], limit: int, rng: np.random.Generator) -> np.ndarray:
     """Up to `limit` frames of all cameras, uint8 [N, H, W, 3], drawn without replacement."""
     index = [(e, t, camera) for e in episodes for t in range(len(e)) for camera in cameras]
     chosen = rng.permutation(len(index))[:limit]

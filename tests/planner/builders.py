@@ -91,9 +91,7 @@ def encode_batch(processor, episodes, steps, prompt: PromptConfig = PROMPT) -> d
         rendered = render_prompt(snapshot, prompt)
         answers.append(render_answer(episode.subtask_at(step), []) + "<|im_end|>")
         texts.append(
-            processor.apply_chat_template(
-                chat_messages(rendered.messages), tokenize=False, add_generation_prompt=True
-            )
+            processor.apply_chat_template(chat_messages(rendered.messages), tokenize=False, add_generation_prompt=True)
             + answers[-1]
         )
         images += size_images(rendered.images, prompt)

@@ -79,8 +79,6 @@ def test_images_are_sized_to_whole_cells():
 def test_image_tokens_match_between_prompt_and_processor(processor, episodes):
     prompt = render_prompt(replay(episodes[0], MEMORY, [0])[7], PROMPT)
     text = processor.apply_chat_template(chat_messages(prompt.messages), add_generation_prompt=True)
-    inputs = processor(
-        text=[text], images=size_images(prompt.images, PROMPT), do_resize=False, return_tensors="pt"
-    )
+    inputs = processor(text=[text], images=size_images(prompt.images, PROMPT), do_resize=False, return_tensors="pt")
     assert inputs["image_grid_thw"].tolist() == [[1, 4, 4]] * 6  # 64 px, patches of 16
     assert int((inputs["input_ids"] == processor.image_token_id).sum()) == 6 * 4

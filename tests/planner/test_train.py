@@ -75,8 +75,7 @@ def test_shipped_configs_load(name):
 
 def test_the_ablations_differ_in_one_thing():
     full, headless, amnesic = (
-        load_config(TrainConfig, CONFIGS / f"{name}.yaml")
-        for name in ("tiny", "tiny_no_head", "tiny_no_keyframes")
+        load_config(TrainConfig, CONFIGS / f"{name}.yaml") for name in ("tiny", "tiny_no_head", "tiny_no_keyframes")
     )
     assert replace(headless, predictive_weight=0.1, out=full.out) == full
     assert (
@@ -189,9 +188,7 @@ def swift(tmp_path_factory, episodes):
     """(a small run with base and data made, what ms-swift makes of it and of the 8B command line)."""
     folder = tmp_path_factory.mktemp("swift")
     path = write_small(folder, episodes)
-    run = _Run(
-        replace(load_config(TrainConfig, path), episodes=str(folder / "episodes"), out=str(folder / "out"))
-    )
+    run = _Run(replace(load_config(TrainConfig, path), episodes=str(folder / "episodes"), out=str(folder / "out")))
     run.claim()
     run.base()
     run.data()

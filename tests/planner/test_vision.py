@@ -76,9 +76,7 @@ def test_training_resumes_to_the_same_tower(processor, frames, tmp_path, monkeyp
 
 
 def test_a_finished_tower_is_loaded_not_trained(processor, frames, tmp_path):
-    first = pretrain_tower(
-        make_model(processor).visual, processor.image_processor, frames, frames, CONFIG, tmp_path
-    )
+    first = pretrain_tower(make_model(processor).visual, processor.image_processor, frames, frames, CONFIG, tmp_path)
     other = make_model(processor, seed=5).visual
     none = np.zeros((0, 64, 64, 3), np.uint8)
     second = pretrain_tower(other, processor.image_processor, none, none, CONFIG, tmp_path)
@@ -90,9 +88,7 @@ def test_a_tower_of_another_config_is_refused(processor, frames, tmp_path):
     tower = make_model(processor).visual
     pretrain_tower(tower, processor.image_processor, frames, frames, CONFIG, tmp_path)
     with pytest.raises(ValueError, match="another config"):
-        pretrain_tower(
-            tower, processor.image_processor, frames, frames, replace(CONFIG, palette_size=5), tmp_path
-        )
+        pretrain_tower(tower, processor.image_processor, frames, frames, replace(CONFIG, palette_size=5), tmp_path)
 
 
 def test_features_have_unit_scale(processor, frames, tmp_path):
