@@ -188,9 +188,7 @@ def _play(job: tuple[str, int]) -> Outcome:
     return play_and_store(_worker.environment(task), task, seed, _worker.config)
 
 
-def play_and_store(
-    environment: PrivilegedEnvironment, task: str, seed: int, config: CollectConfig
-) -> Outcome:
+def play_and_store(environment: PrivilegedEnvironment, task: str, seed: int, config: CollectConfig) -> Outcome:
     """Record one seed and store it, unless the expert failed without having been perturbed."""
     episode = record_episode(environment, task, seed, config.perturbation, config.keyframes)
     perturbed = episode.metadata["noise_std"] or episode.metadata["detour_steps"]

@@ -88,7 +88,7 @@ def evaluate(
 def demo(
     out: Out = Path("runs/demo"),
     episodes: Annotated[int, typer.Option(help="Episodes per task and agent.")] = 5,
-    workers: Workers = 1,
+    workers: Workers = 2,
 ) -> None:
     """PrediMem at laptop size: the shipped planner and actor play RememberColor 3, 5 and 9 in SAPIEN."""
     from predimem.assemble import PlayConfig

@@ -193,9 +193,7 @@ def _cropped_body(body: Any, half_width_m: float) -> Any:
     return cropped
 
 
-def cluster_vertices(
-    vertices: np.ndarray, triangles: np.ndarray, cell_m: float
-) -> tuple[np.ndarray, np.ndarray]:
+def cluster_vertices(vertices: np.ndarray, triangles: np.ndarray, cell_m: float) -> tuple[np.ndarray, np.ndarray]:
     """Merge the vertices [V, 3] of each grid cell into their mean; drop collapsed and double triangles.
 
     Returns (float32 [V', 3], int64 [F', 3]).

@@ -97,9 +97,7 @@ def test_projected_targets_lie_on_pixels_of_their_colour(environment: mikasa.Mik
 def test_touching_another_cube_first_is_reported(environment: mikasa.MikasaEnvironment) -> None:
     environment.reset(SEED)
     other = (environment.privileged()["target_index"] + 1) % 3
-    results = [
-        environment.step(expert_action(environment.privileged(), other)) for _ in range(environment.horizon)
-    ]
+    results = [environment.step(expert_action(environment.privileged(), other)) for _ in range(environment.horizon)]
     assert results[0].info["wrong_first_touch"] == 0.0 and results[-1].info["wrong_first_touch"] == 1.0
     assert not results[-1].success
 

@@ -55,8 +55,7 @@ def check_task(task: str) -> None:
     for asset in REGISTERED_ENVS[task].asset_download_ids or []:
         if not assets.is_data_source_downloaded(asset):
             raise ValueError(
-                f"{task} needs ManiSkill's assets {asset!r}: run "
-                f"`python -m mani_skill.utils.download_asset {asset}`"
+                f"{task} needs ManiSkill's assets {asset!r}: run `python -m mani_skill.utils.download_asset {asset}`"
             )
 
 
