@@ -117,10 +117,10 @@ def harness(
     """Let MIKASA-Robo's own evaluation code grade an agent, on its own seeds and all of its cameras."""
     from tqdm import tqdm
 
-    from predimem.assemble import PlayConfig, Player, check_agents, check_suite
+    from predimem.assemble import PlayConfig, Player, check_agents, check_tasks
 
     check_agents(_split(agents))
-    check_suite("mikasa", _split(tasks))
+    check_tasks(_split(tasks))
     player = Player(PlayConfig(weights=weights))
     out.mkdir(parents=True, exist_ok=True)
     for task in _split(tasks):
@@ -213,12 +213,12 @@ def verify_planner(
 
 
 def _evaluate(config: EvaluationConfig, play: PlayConfig) -> None:
-    from predimem.assemble import check_agents, check_suite, check_weights, make_player
+    from predimem.assemble import check_agents, check_tasks, check_weights, make_player
     from predimem.evaluation.run import run_evaluation
 
     check_agents(config.agents)
     check_weights(config.agents, play.weights)
-    check_suite(config.suite, config.tasks)
+    check_tasks(config.tasks)
     run_evaluation(config, functools.partial(make_player, play))
 
 

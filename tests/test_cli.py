@@ -38,7 +38,7 @@ def test_help_needs_neither_torch_nor_a_simulator():
     [
         (["eval", "--tasks", "x", "--agent", "clever"], "unknown agent 'clever'; there are: predimem"),
         (["eval", "--tasks", "x", "--weights", "nowhere"], "no weights for 'planner' in nowhere"),
-        (["eval", "--tasks", "x", "--agent", "random", "--suite", "y"], "unknown suite 'y'; there are: mikasa"),
+        (["eval", "--tasks", "x", "--agent", "random", "--suite", "y"], "suite: expected one of 'mikasa', got 'y'"),
         (["eval", "--tasks", "x", "--agent", "random", "--episodes", "0"], "episodes: expected at least 1"),
         (["eval", "--tasks", "x", "--time", "dream"], "expected one of 'simulated', 'real', got 'dream'"),
         (["eval", "--tasks", "x", "--s2-latency", "-1"], "latencies are control steps >= 0"),
