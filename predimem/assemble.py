@@ -29,7 +29,7 @@ LEARNED_PLANNERS = {
 }
 AGENTS = (*LEARNED_PLANNERS, "reactive", "oracle-subtask", "oracle", "random")
 
-OnEpisode = Callable[[int, bool], None]
+OnEpisode = Callable[[int, bool], object]
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ def run_suite_harness(
     make_agent: Callable[[], Agent],
     episodes: int | None = None,
     start_seed: int | None = None,
-    on_episode: Callable[[int, bool], None] | None = None,
+    on_episode: Callable[[int, bool], object] | None = None,
 ) -> dict[str, Any]:
     """The suite's `evaluate_task` on `task` with its defaults: 50 episodes from seed 4242424242.
 
