@@ -1,0 +1,1 @@
+"""The arena: 26 long-horizon memory tasks in ManiSkill."""

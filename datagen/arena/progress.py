@@ -1,0 +1,93 @@
+"""The memory of a task: which stages have been passed and how often was poured, in N worlds at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+import torch
+
+from datagen.arena.predicates import POUR_STEPS, UPRIGHT_COS, Poured
+from datagen.arena.task import Task
+from datagen.arena.world import World
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+LOST_M = -0.10  # an object below the table top cannot be had back
+
+FAILURES = ("", "a pour that was not due", "an object fell off the table")
+
+
+@dataclass(eq=False)
+class Progress:
+    """All [N], int64. variant: the hidden state. stage: how many stages were passed, in their order.
+
+    pours: pours so far. tilt_steps: for how long the bottle has been pouring. tilted: 1 from a pour
+    until the bottle is upright again. failure: index into `FAILURES`. clipped: actions that were
+    outside the limits.
+    """
+
+    variant: Tensor
+    stage: Tensor
+    pours: Tensor
+    tilt_steps: Tensor
+    tilted: Tensor
+    failure: Tensor
+    clipped: Tensor
+
+    @classmethod
+    def fresh(cls, n: int, device: torch.device | str = "cpu") -> Progress:
+        return cls(*(torch.zeros(n, dtype=torch.int64, device=device) for _ in fields(cls)))
+
+    def reset(self, index: Tensor, variant: Tensor) -> None:
+        """Begin new episodes in the worlds `index`, with the hidden states `variant`."""
+        for entry in fields(self):
+            getattr(self, entry.name)[index] = 0
+        self.variant[index] = variant.to(self.variant)
+
+    def advance(self, task: Task, world: World) -> None:
+        """One control step: count pours, pass the stage that is due where its predicate holds."""
+        self._count_pours(task, world)
+        passed = torch.zeros_like(self.stage)
+        for v, variant in enumerate(task.variants):
+            for k, subtask in enumerate(variant.subtasks):
+                due = (self.variant == v) & (self.stage == k)
+                if due.any():
+                    passed += (due & subtask.done(world)).long()
+        self.stage += passed
+        for name in task.objects:
+            self._fail(world.position_m[name][:, 2] < LOST_M, 2)
+
+    def stages(self, task: Task, world: World) -> Tensor:
+        """bool [N, K]: the stages that were passed and have not been undone since."""
+        standing = self.stage[:, None] > torch.arange(task.stages, device=self.stage.device)
+        for v, variant in enumerate(task.variants):
+            mine = self.variant == v
+            if mine.any():
+                for k, lasting in enumerate(variant.lasting):
+                    if lasting is not None:
+                        standing[:, k] &= ~mine | lasting(world)
+        return standing
+
+    def _count_pours(self, task: Task, world: World) -> None:
+        if task.pour is None:
+            return
+        pouring = task.pour(world)
+        self.tilt_steps = torch.where(pouring, self.tilt_steps + 1, 0)
+        poured = (self.tilt_steps >= POUR_STEPS) & (self.tilted == 0)
+        self.tilted[world.up(task.pour.object)[:, 2] >= UPRIGHT_COS] = 0
+        self.tilted[poured] = 1
+        self.pours += poured.long()
+        self._fail(poured & ~self._pour_due(task), 1)
+
+    def _pour_due(self, task: Task) -> Tensor:
+        """bool [N]: the stage that is due is the pour that was just counted."""
+        due = torch.zeros_like(self.stage, dtype=torch.bool)
+        for k, subtask in enumerate(task.variants[0].subtasks):
+            if isinstance(subtask.done, Poured):
+                due |= (self.stage == k) & (self.pours == subtask.done.times)
+        return due
+
+    def _fail(self, where: Tensor, reason: int) -> None:
+        self.failure[where & (self.failure == 0)] = reason

@@ -1,0 +1,92 @@
+"""A task of the arena: a scene, and the variants of its hidden state, one of which the seed draws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from datagen.arena.fixtures import DRAWERS, FIXTURES, KITCHEN, PLACES
+from datagen.arena.objects import OBJECTS
+from datagen.arena.predicates import Poured, Pouring, Predicate
+from datagen.arena.subtasks import Skill, Subtask, undoes
+
+Category = Literal["transferring", "occlusion", "counting", "sequence"]
+CATEGORIES: tuple[Category, ...] = ("transferring", "occlusion", "counting", "sequence")
+
+# Control steps that a subtask may take, about twice what the scripted skills need.
+BUDGET_STEPS = {Skill.MOVE: 140, Skill.PLACE: 240, Skill.POUR: 320, Skill.OPEN: 360, Skill.CLOSE: 300}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One value of the hidden state.
+
+    instruction: what the robot is told. subtasks: in order; each one's `done` is one stage.
+    start: object -> the place that it starts in; the other objects of the task start on the table.
+    mats: places with a coloured mat on their floor (a mark, nothing that can be touched).
+    """
+
+    instruction: str
+    subtasks: tuple[Subtask, ...]
+    start: Mapping[str, str] = field(default_factory=dict)
+    mats: tuple[str, ...] = ()
+
+    @property
+    def lasting(self) -> tuple[Predicate | None, ...]:
+        """For each stage what must still hold at the end: nothing where a later subtask undoes it."""
+        return tuple(
+            None if any(undoes(later, subtask) for later in self.subtasks[i + 1 :]) else subtask.done.lasting()
+            for i, subtask in enumerate(self.subtasks)
+        )
+
+
+@dataclass(frozen=True)
+class Task:
+    """task_id, title, category: as released with RoboMemArena. name: of the Gymnasium id.
+
+    objects, fixtures: what is in the scene besides the kitchen. variants: all values of the hidden
+    state; each is as likely.
+    """
+
+    task_id: int
+    name: str
+    title: str
+    category: Category
+    objects: tuple[str, ...]
+    variants: tuple[Variant, ...]
+    fixtures: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        assert len({len(v.subtasks) for v in self.variants}) == 1, f"{self.name}: variants differ in length"
+        assert 3 <= self.stages <= 9, f"{self.name}: {self.stages} stages"
+        for variant in self.variants:
+            used = {s.object for s in variant.subtasks if s.object} | set(variant.start)
+            assert used <= set(self.objects) <= set(OBJECTS), f"{self.name}: {used} and {self.objects}"
+            frames = {PLACES[p].frame for p in (*variant.start.values(), *variant.mats)}
+            assert frames <= {*self.fixtures, *KITCHEN, *DRAWERS} and set(self.fixtures) <= set(FIXTURES), self.name
+
+    @property
+    def env_id(self) -> str:
+        return f"predimem/Arena-{self.name}-v0"
+
+    @property
+    def stages(self) -> int:
+        return len(self.variants[0].subtasks)
+
+    @property
+    def horizon(self) -> int:
+        """Control steps after which an episode is truncated."""
+        return sum(BUDGET_STEPS[s.skill] for s in self.variants[0].subtasks)
+
+    @property
+    def pour(self) -> Pouring | None:
+        """What counts as pouring in this task; None where nothing is poured."""
+        poured = [s.done for s in self.variants[0].subtasks if isinstance(s.done, Poured)]
+        return Pouring(poured[0].object, poured[0].target) if poured else None
+
+
+def memory_ratio(tasks: tuple[Task, ...]) -> tuple[int, int]:
+    """(memory-dependent subtasks, all subtasks): 002 Eq. 9. The variants of a task agree in both."""
+    subtasks = [s for task in tasks for s in task.variants[0].subtasks]
+    return sum(s.memory is not None for s in subtasks), len(subtasks)
