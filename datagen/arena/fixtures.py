@@ -30,7 +30,8 @@ class FixtureSpec:
 FIXTURES: dict[str, FixtureSpec] = {
     "cabinet": FixtureSpec("cabinet", (0.16, 0.30)),
     "microwave": FixtureSpec("microwave", (0.12, -0.36)),
-    "basket": FixtureSpec("basket", (-0.40, 0.36)),
+    "basket_left": FixtureSpec("basket", (-0.40, 0.36)),
+    "basket_right": FixtureSpec("basket", (-0.40, -0.36)),
     "drainer": FixtureSpec("drainer", (-0.40, 0.36)),
     "frying_pan": FixtureSpec("frying_pan", (-0.36, -0.32)),
     "mug_red": FixtureSpec("mug", (-0.40, -0.30)),
@@ -135,12 +136,16 @@ class Place:
     round: bool = False
 
 
-def _drawer(name: str) -> Place:
+def _drawer(name: str, side: int = 0) -> Place:
+    """side: 1 the robot's left half of the drawer, -1 the right half, 0 all of it."""
     wall = 0.006
     depth = CABINET.depth_m - CABINET.wall_m - 0.01
     half = (depth / 2, CABINET.width_m / 2 - CABINET.wall_m - 0.004 - wall)
     slot_x = 0.055 - depth / 2  # close behind the front: the drawer above hangs over the rest
-    return Place(name, (depth / 2, 0.0, 0.009), half, 0.05, ((slot_x, 0.05), (slot_x, -0.05)))
+    if side == 0:
+        return Place(name, (depth / 2, 0.0, 0.009), half, 0.05, ((slot_x, 0.05), (slot_x, -0.05)))
+    centre, half = (depth / 2, side * half[1] / 2, 0.009), (half[0], half[1] / 2)
+    return Place(name, centre, half, 0.05, ((slot_x, 0.0),))
 
 
 def _microwave(side: int) -> Place:
@@ -159,7 +164,10 @@ def _shelf(name: str) -> Place:
 
 PLACES: dict[str, Place] = {
     "table": Place("table", (-0.1, 0.0, 0.0), (0.45, 0.60), 0.01),
-    "basket": Place("basket", (0.0, 0.0, BASKET_WALL_M), (0.09, 0.09), 0.06, ((0.0, 0.045), (0.0, -0.045))),
+    **{
+        name: Place(name, (0.0, 0.0, BASKET_WALL_M), (0.09, 0.09), 0.06, ((0.0, 0.045), (0.0, -0.045)))
+        for name in ("basket_left", "basket_right")
+    },
     "drainer": Place("drainer", (0.0, 0.0, DRAINER_FLOOR_M), (0.085, 0.085), 0.03),
     "frying_pan": Place("frying_pan", (0.0, 0.0, 0.006), (0.075, 0.075), 0.03, round=True),
     **{name: _shelf(name) for name in ("shelf_left", "shelf_right")},
@@ -168,6 +176,8 @@ PLACES: dict[str, Place] = {
         for name in ("plate_left", "plate_right")
     },
     **{name: _drawer(name) for name in DRAWERS},
+    **{f"{name}_left": _drawer(name, 1) for name in DRAWERS},
+    **{f"{name}_right": _drawer(name, -1) for name in DRAWERS},
     "microwave": _microwave(0),
     "microwave_left": _microwave(1),
     "microwave_right": _microwave(-1),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from datagen.arena.predicates import POUR_STEPS, UPRIGHT_COS, Poured
-from datagen.arena.task import Task
+from datagen.arena.task import Task, Variant
 from datagen.arena.world import World
 
 if TYPE_CHECKING:
@@ -71,20 +71,22 @@ class Progress:
         return standing
 
     def _count_pours(self, task: Task, world: World) -> None:
-        if task.pour is None:
-            return
-        pouring = task.pour(world)
-        self.tilt_steps = torch.where(pouring, self.tilt_steps + 1, 0)
-        poured = (self.tilt_steps >= POUR_STEPS) & (self.tilted == 0)
-        self.tilted[world.up(task.pour.object)[:, 2] >= UPRIGHT_COS] = 0
-        self.tilted[poured] = 1
-        self.pours += poured.long()
-        self._fail(poured & ~self._pour_due(task), 1)
+        for v, variant in enumerate(task.variants):
+            mine = self.variant == v
+            if variant.pour is None or not mine.any():
+                continue
+            pouring = mine & variant.pour(world)
+            self.tilt_steps[mine] = torch.where(pouring, self.tilt_steps + 1, 0)[mine]
+            poured = pouring & (self.tilt_steps >= POUR_STEPS) & (self.tilted == 0)
+            self.tilted[mine & (world.up(variant.pour.object)[:, 2] >= UPRIGHT_COS)] = 0
+            self.tilted[poured] = 1
+            self.pours += poured.long()
+            self._fail(poured & ~self._pour_due(variant), 1)
 
-    def _pour_due(self, task: Task) -> Tensor:
+    def _pour_due(self, variant: Variant) -> Tensor:
         """bool [N]: the stage that is due is the pour that was just counted."""
         due = torch.zeros_like(self.stage, dtype=torch.bool)
-        for k, subtask in enumerate(task.variants[0].subtasks):
+        for k, subtask in enumerate(variant.subtasks):
             if isinstance(subtask.done, Poured):
                 due |= (self.stage == k) & (self.pours == subtask.done.times)
         return due

@@ -40,6 +40,12 @@ class Variant:
             for i, subtask in enumerate(self.subtasks)
         )
 
+    @property
+    def pour(self) -> Pouring | None:
+        """What counts as pouring; None where nothing is poured."""
+        poured = [s.done for s in self.subtasks if isinstance(s.done, Poured)]
+        return Pouring(poured[0].object, poured[0].target) if poured else None
+
 
 @dataclass(frozen=True)
 class Task:
@@ -78,12 +84,6 @@ class Task:
     def horizon(self) -> int:
         """Control steps after which an episode is truncated."""
         return sum(BUDGET_STEPS[s.skill] for s in self.variants[0].subtasks)
-
-    @property
-    def pour(self) -> Pouring | None:
-        """What counts as pouring in this task; None where nothing is poured."""
-        poured = [s.done for s in self.variants[0].subtasks if isinstance(s.done, Poured)]
-        return Pouring(poured[0].object, poured[0].target) if poured else None
 
 
 def memory_ratio(tasks: tuple[Task, ...]) -> tuple[int, int]:
