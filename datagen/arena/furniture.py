@@ -33,8 +33,9 @@ def material(colour: RGB, roughness: float = 0.7, metallic: float = 0.0) -> Rend
 class Parts:
     """Adds collision shapes with their visuals to one builder (an actor's or a link's)."""
 
-    def __init__(self, builder: Any, friction: float = FRICTION, density: float = 300.0):
+    def __init__(self, scene: ManiSkillScene, builder: Any, friction: float = FRICTION, density: float = 300.0):
         self._builder = builder
+        self._visible = scene.can_render()  # without a renderer not even a material can be made
         self._surface = PhysxMaterial(friction, friction, 0.0)
         self._density = density
 
@@ -42,7 +43,8 @@ class Parts:
         pose = sapien.Pose(list(centre_m), euler2quat(0, 0, yaw_rad))
         if solid:
             self._builder.add_box_collision(pose, list(half_m), material=self._surface, density=self._density)
-        self._builder.add_box_visual(pose, list(half_m), material=material(colour))
+        if self._visible:
+            self._builder.add_box_visual(pose, list(half_m), material=material(colour))
 
     def cylinder(
         self, radius_m: float, half_height_m: float, centre_m: Vector, colour: RGB, solid: bool = True
@@ -52,7 +54,8 @@ class Parts:
             self._builder.add_cylinder_collision(
                 pose, radius_m, half_height_m, material=self._surface, density=self._density
             )
-        self._builder.add_cylinder_visual(pose, radius_m, half_height_m, material=material(colour))
+        if self._visible:
+            self._builder.add_cylinder_visual(pose, radius_m, half_height_m, material=material(colour))
 
     def tray(self, half_m: tuple[float, float], height_m: float, floor_m: float, wall_m: float, colour: RGB) -> None:
         """An open box that stands on z = 0."""
@@ -74,7 +77,7 @@ class Parts:
 
 def build_table(scene: ManiSkillScene) -> Any:
     builder = scene.create_actor_builder()
-    parts = Parts(builder)
+    parts = Parts(scene, builder)
     parts.box([0.65, 0.95, 0.02], [-0.1, 0, -0.02], (0.72, 0.66, 0.58))
     builder.initial_pose = sapien.Pose()
     return builder.build_static(name="table")
@@ -83,7 +86,7 @@ def build_table(scene: ManiSkillScene) -> Any:
 def build_object(scene: ManiSkillScene, name: str) -> Any:
     spec = OBJECTS[name]
     builder = scene.create_actor_builder()
-    parts = Parts(builder, density=DENSITY_KG_M3)
+    parts = Parts(scene, builder, density=DENSITY_KG_M3)
     a, b, c = spec.half_m
     if spec.shape == "box":
         parts.box(spec.half_m, [0, 0, 0], spec.colour)
@@ -107,7 +110,7 @@ def build_fixture(scene: ManiSkillScene, name: str) -> Any:
     if kind == "microwave":
         return _microwave(scene)
     builder = scene.create_actor_builder()
-    parts = Parts(builder)
+    parts = Parts(scene, builder)
     if kind == "basket":
         half = (f.BASKET_HALF_M, f.BASKET_HALF_M)
         parts.tray(half, f.BASKET_HEIGHT_M, f.BASKET_WALL_M, f.BASKET_WALL_M, (0.80, 0.60, 0.25))
@@ -134,7 +137,7 @@ def build_fixture(scene: ManiSkillScene, name: str) -> Any:
 def build_mat(scene: ManiSkillScene, name: str) -> Any:
     """A thin coloured disc that marks a place: a picture, not a body."""
     builder = scene.create_actor_builder()
-    Parts(builder).cylinder(0.05, 0.001, [0, 0, 0.001], (0.85, 0.10, 0.12), solid=False)
+    Parts(scene, builder).cylinder(0.05, 0.001, [0, 0, 0.001], (0.85, 0.10, 0.12), solid=False)
     builder.initial_pose = sapien.Pose(list(HIDDEN_M))
     return builder.build_kinematic(name=name)
 
@@ -166,7 +169,7 @@ def _cabinet(scene: ManiSkillScene) -> Any:
     builder = scene.create_articulation_builder()
     body = builder.create_link_builder()
     body.set_name("body")
-    parts = Parts(body)
+    parts = Parts(scene, body)
     w, d, z0 = c.width_m, c.depth_m, c.plinth_m
     h = 3 * c.drawer_height_m + 4 * t
     parts.box([d / 2, w / 2, z0 / 2], [d / 2, 0, z0 / 2], WOOD_DARK)
@@ -176,7 +179,7 @@ def _cabinet(scene: ManiSkillScene) -> Any:
     for k in range(4):
         parts.box([d / 2, w / 2, t / 2], [d / 2, 0, z0 + t / 2 + k * (c.drawer_height_m + t)], WOOD)
     for name in f.DRAWERS:
-        _drawer(builder, body, name)
+        _drawer(scene, builder, body, name)
     builder.initial_pose = sapien.Pose([1.0, 0, 0])
     cabinet = builder.build(name="cabinet", fix_root_link=True)
     for joint in cabinet.active_joints:  # the articulation builder ignores `friction=`
@@ -184,7 +187,7 @@ def _cabinet(scene: ManiSkillScene) -> Any:
     return cabinet
 
 
-def _drawer(builder: Any, body: Any, name: str) -> None:
+def _drawer(scene: ManiSkillScene, builder: Any, body: Any, name: str) -> None:
     c = f.CABINET
     link = builder.create_link_builder(body)
     link.set_name(name)
@@ -198,7 +201,7 @@ def _drawer(builder: Any, body: Any, name: str) -> None:
         friction=c.friction,
         damping=c.damping,
     )
-    parts = Parts(link)
+    parts = Parts(scene, link)
     half_w = c.width_m / 2 - c.wall_m - 0.004
     d, wall, wall_h, lift = c.depth_m - c.wall_m - 0.01, 0.006, 0.6 * c.drawer_height_m, 0.003
     mid = c.drawer_height_m / 2
@@ -215,7 +218,7 @@ def _microwave(scene: ManiSkillScene) -> Any:
     builder = scene.create_articulation_builder()
     body = builder.create_link_builder()
     body.set_name("microwave_body")
-    parts = Parts(body)
+    parts = Parts(scene, body)
     w, d, h, z0 = m.width_m, m.depth_m, m.height_m, m.plinth_m
     parts.box([d / 2, w / 2, z0 / 2], [d / 2, 0, z0 / 2], METAL)
     for z in (t / 2, h - t / 2):
@@ -236,7 +239,7 @@ def _microwave(scene: ManiSkillScene) -> Any:
         friction=m.friction,
         damping=m.damping,
     )
-    parts = Parts(door)
+    parts = Parts(scene, door)
     dt = m.door_m
     parts.box([dt / 2, w / 2, h / 2 - 0.002], [-dt / 2 - 0.001, w / 2, h / 2], (0.20, 0.20, 0.24))
     parts.box([0.0005, w * 0.32, h * 0.32], [-dt - 0.0015, w * 0.42, h / 2], (0.03, 0.04, 0.06), solid=False)

@@ -1,0 +1,1 @@
+"""Scripted skills: Cartesian motions that pick, place, pour, open and close, one control step at a time."""
