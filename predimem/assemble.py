@@ -6,7 +6,7 @@ simulator out of processes that need neither.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +16,14 @@ from predimem.agent import AgentConfig, DualSystemAgent, HoldAction
 from predimem.clock import SimulatedClock, TimeConfig
 from predimem.config import to_dict
 from predimem.interfaces import Agent, Planner, Policy, Subscriber
-from predimem.oracles import ExpertAgent, InstructionPlanner, OracleSubtaskAgent, OracleSubtasks, RandomAgent
+from predimem.oracles import (
+    ExpertAgent,
+    InstructionPlanner,
+    OracleSubtaskAgent,
+    OracleSubtasks,
+    RandomAgent,
+    SolverAgent,
+)
 from predimem.runtime import run_episode
 from predimem.types import EpisodeResult, StepResult
 from predimem.weight_files import EMBEDDED, weights_folder, weights_hash
@@ -28,17 +35,21 @@ LEARNED_PLANNERS = {
     "no-head": "planner-no-head",
 }
 AGENTS = (*LEARNED_PLANNERS, "reactive", "oracle-subtask", "oracle", "random")
+ARENA_AGENTS = ("oracle", "script", "random")  # none of them looks at pictures
 
+Suite = Literal["mikasa", "arena"]
 OnEpisode = Callable[[int, bool], object]
 
 
 @dataclass(frozen=True)
 class PlayConfig:
     """How episodes are played. weights: a folder with `planner/`, `actor/`, ...; null: the shipped ones.
-    rendering: `stock` meshes for figures to quote, `fast` (decimated) ones for studies."""
+    rendering: of mikasa: `stock` meshes for figures to quote, `fast` (decimated) ones for studies.
+    image_px: width and height of the arena's pictures."""
 
-    suite: Literal["mikasa"] = "mikasa"
+    suite: Suite = "mikasa"
     rendering: Literal["stock", "fast"] = "stock"
+    image_px: int = 128
     time: TimeConfig = field(default_factory=TimeConfig)
     agent: AgentConfig = field(default_factory=AgentConfig)
     weights: str | None = None
@@ -46,30 +57,38 @@ class PlayConfig:
 
 
 class Player:
-    """Plays episodes in one process: every environment and every model is built once."""
+    """Plays episodes in one process. Models are built once and kept, and so are mikasa's environments;
+    of the arena's, the last one is."""
 
     def __init__(self, config: PlayConfig):
         self._config = config
         self._environments: dict[str, Any] = {}
         self._models: dict[str, Any] = {}
         self._agents: dict[tuple[str, str], Agent] = {}
+        self._arena_made: tuple[str, bool, bool] | None = None
 
     def play(
         self, task: str, agent: str, seed: int, subscribers: Sequence[Subscriber] = ()
     ) -> EpisodeResult:
-        """One episode. Raises ValueError for an unknown task or agent, WeightsError without weights."""
-        environment = self._environment(task)
+        """One episode. Raises ValueError for an unknown task or agent, WeightsError without weights, and
+        VulkanError where a subscriber films the arena (it has `every_steps`) and nothing can render it."""
+        if self._config.suite == "arena":
+            film_steps = [s.every_steps for s in subscribers if hasattr(s, "every_steps")]  # type: ignore[attr-defined]
+            environment = self._arena(task, agent, min(film_steps, default=None))
+        else:
+            environment = self._environment(task)
         player = self._agent(agent, task)
         return run_episode(environment, player, task, agent, seed, subscribers)
 
     def provenance(self) -> dict[str, Any]:
         """What the figures of this player depend on: config, suite version and weights' hashes."""
-        from predimem.evaluation.suites import mikasa
+        from predimem.evaluation.suites import arena, mikasa
 
+        played = arena if self._config.suite == "arena" else mikasa
         return {
             "play": to_dict(self._config),
-            "suite_version": mikasa.suite_version(),
-            "weights": weights_hashes(self._config.weights),
+            "suite_version": played.suite_version(),
+            "weights": {} if played is arena else weights_hashes(self._config.weights),
         }
 
     def run_harness(
@@ -92,6 +111,7 @@ class Player:
             agent.close()  # type: ignore[attr-defined]
         for environment in self._environments.values():
             environment.close()
+        self._agents, self._environments = {}, {}
 
     def _environment(self, task: str) -> Any:
         if task not in self._environments:
@@ -100,15 +120,30 @@ class Player:
             self._environments[task] = StopAtSuccess(MikasaEnvironment(task, self._config.rendering))
         return self._environments[task]
 
+    def _arena(self, task: str, agent: str, camera_every: int | None) -> Any:
+        """The task's environment with what the agent acts in, with a renderer if pictures are wanted."""
+        made = (task, agent == "random", camera_every is not None)
+        if self._arena_made not in (made, (*made[:2], True)):
+            self.close()
+            self._arena_made = None
+            self._set_threads()
+            self._environments[task] = make_arena_environment(task, agent, self._config.image_px, made[2])
+            self._arena_made = made
+        environment = self._environments[task]
+        environment.camera_every = camera_every
+        return environment
+
     def _agent(self, name: str, task: str) -> Agent:
         if (name, task) not in self._agents:
             self._agents[name, task] = self._make_agent(name, self._environment(task))
         return self._agents[name, task]
 
     def _make_agent(self, name: str, environment: Any) -> Agent:
-        check_agents([name])
+        check_agents([name], self._config.suite)
         if name == "random":
             return RandomAgent(environment.action_dim)
+        if self._config.suite == "arena":
+            return make_solver_agent(name, environment.simulation)
         if name == "oracle":
             from datagen.mikasa_expert import expert_action
 
@@ -185,10 +220,13 @@ def make_player(config: PlayConfig) -> Player:
     return Player(config)
 
 
-def check_agents(names: Sequence[str]) -> None:
-    unknown = [name for name in names if name not in AGENTS]
-    if unknown:
-        raise ValueError(f"unknown agent {unknown[0]!r}; there are: {', '.join(AGENTS)}")
+def check_agents(names: Sequence[str], suite: Suite = "mikasa") -> None:
+    """Raises ValueError for an agent that does not play this suite, naming those that do."""
+    known = AGENTS if suite == "mikasa" else ARENA_AGENTS
+    for name in names:
+        if name not in known:
+            why = f"agent {name!r} has no weights for the arena yet" if name in AGENTS else f"unknown agent {name!r}"
+            raise ValueError(f"{why}; there are: {', '.join(known)}")
 
 
 def check_weights(agents: Sequence[str], root: str | None) -> None:
@@ -196,16 +234,76 @@ def check_weights(agents: Sequence[str], root: str | None) -> None:
     for agent in agents:
         if agent in LEARNED_PLANNERS:
             weights_folder(root, LEARNED_PLANNERS[agent])
-        if agent not in ("oracle", "random"):
+        if agent not in ("oracle", "script", "random"):
             weights_folder(root, "actor")
 
 
 def check_tasks(tasks: Sequence[str]) -> None:
-    """Raises ValueError for a task that the suite does not have, naming those that it has."""
+    """Raises ValueError for a task that mikasa does not have, naming those that it has."""
     from predimem.evaluation.suites import mikasa
 
     for task in tasks:
         mikasa.check_task(task)
+
+
+def task_names(suite: Suite, tasks: Sequence[str]) -> tuple[str, ...]:
+    """The tasks' names in result files; the arena also takes ids ("4") and Gymnasium ids.
+
+    Raises ValueError for an unknown task, naming those that there are.
+    """
+    if suite == "mikasa":
+        check_tasks(tasks)
+        return tuple(tasks)
+    from datagen.arena.tasks import task_of
+
+    return tuple(task_of(task).name for task in tasks)
+
+
+def all_tasks(suite: Suite) -> tuple[str, ...]:
+    """What is played where no task is named. Raises ValueError for mikasa: most of it needs downloads."""
+    if suite == "mikasa":
+        raise ValueError("mikasa: say which --tasks to play, comma-separated, such as RememberColor9-VLA-v0")
+    from datagen.arena.tasks import TASKS
+
+    return tuple(task.name for task in TASKS)
+
+
+def task_categories(suite: Suite) -> Mapping[str, Sequence[str]] | None:
+    """Category -> its tasks; None for a suite that has none."""
+    if suite == "mikasa":
+        return None
+    from datagen.arena.task import CATEGORIES
+    from datagen.arena.tasks import TASKS
+
+    return {category: [task.name for task in TASKS if task.category == category] for category in CATEGORIES}
+
+
+def make_arena_environment(task: str, agent: str, image_px: int, pictures: bool) -> Any:
+    """One world of the arena in the control mode that the agent acts in."""
+    import datagen.arena
+    from predimem.evaluation.suites.arena import ArenaEnvironment
+
+    env = datagen.arena.make(
+        task,
+        obs_mode="none",
+        control_mode="pd_ee_delta_pose" if agent == "random" else "pd_joint_pos",
+        image_px=image_px,
+        sim_backend="cpu",
+        render_backend="auto" if pictures else None,
+    )
+    return ArenaEnvironment(env, camera_every=None)
+
+
+def make_solver_agent(name: str, simulation: Any) -> Agent:
+    """`oracle`: the true subtasks of the episode; `script`: always those of seed 0's episode, once each."""
+    from datagen.skills.solver import OracleSolver, ScriptSolver
+
+    if name == "oracle":
+        return SolverAgent(OracleSolver(simulation))
+    from datagen.arena.layout import draw_layout
+
+    task = simulation.task
+    return SolverAgent(ScriptSolver(simulation, task.variants[draw_layout(task, 0).variant].subtasks))
 
 
 def weights_hashes(root: str | None) -> dict[str, str]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import json
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from predimem.vulkan import VulkanError
+from predimem.vulkan import VulkanError, use_driver
 
 if TYPE_CHECKING:
     from predimem.assemble import PlayConfig
@@ -26,6 +28,7 @@ Workers = Annotated[int, typer.Option(help="Processes; each builds its own simul
 Weights = Annotated[str | None, typer.Option(help="Folder with planner/, actor/, ...; default: shipped.")]
 Agents = Annotated[str, typer.Option("--agent", "--agents", help="Agents, comma-separated.")]
 Tasks = Annotated[str, typer.Option(help="Task ids, comma-separated.")]
+ImagePx = Annotated[int, typer.Option(help="Width and height of the arena's pictures.")]
 
 
 @app.command()
@@ -38,8 +41,8 @@ def doctor() -> None:
 
 @app.command("eval")
 def evaluate(
-    tasks: Tasks,
-    suite: Annotated[str, typer.Option(help="Suite of tasks.")] = "mikasa",
+    tasks: Annotated[str, typer.Option(help="Tasks, comma-separated; of the arena all by default.")] = "",
+    suite: Annotated[str, typer.Option(help="Suite of tasks: `mikasa` or `arena`.")] = "mikasa",
     agents: Agents = "predimem",
     episodes: Annotated[int, typer.Option(help="Episodes per task and agent.")] = 100,
     seed_start: Annotated[int, typer.Option(help="First seed; the same seeds for every agent.")] = 900_000,
@@ -49,39 +52,72 @@ def evaluate(
     time: Annotated[str, typer.Option(help="`simulated` (repeatable) or `real`.")] = "simulated",
     s1_latency: Annotated[int, typer.Option(help="Simulated S1 latency, control steps.")] = 1,
     s2_latency: Annotated[int, typer.Option(help="Simulated S2 latency, control steps.")] = 2,
-    rendering: Annotated[str, typer.Option(help="`stock` meshes, or `fast` (decimated).")] = "stock",
-    videos: Annotated[int, typer.Option(help="Videos per task and agent.")] = 2,
+    rendering: Annotated[str, typer.Option(help="mikasa: `stock` meshes, or `fast` (decimated).")] = "stock",
+    image_px: ImagePx = 128,
+    videos: Annotated[int | None, typer.Option(help="Videos per task and agent; default: 2, arena 0.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Start again, do not resume.")] = False,
     retry_errors: Annotated[bool, typer.Option("--retry-errors", help="Replay those that crashed.")] = False,
 ) -> None:
     """Play a suite and write results.json, report.html and videos. Ctrl-C, then again: resumes."""
-    from predimem.assemble import PlayConfig
+    from predimem.assemble import PlayConfig, all_tasks
     from predimem.config import from_dict
     from predimem.evaluation.run import EvaluationConfig
+    from predimem.evaluation.video import LONG_EPISODES, Film
 
     play = from_dict(
         PlayConfig,
         {
             "suite": suite,
             "rendering": rendering,
+            "image_px": image_px,
             "weights": weights,
             "time": {"mode": time, "s1_latency_steps": s1_latency, "s2_latency_steps": s2_latency},
         },
         where="options",
     )
+    long = play.suite == "arena"
+    videos = (0 if long else 2) if videos is None else videos
     config = EvaluationConfig(
         suite=suite,
-        tasks=tuple(_split(tasks)),
+        tasks=tuple(_split(tasks)) or all_tasks(play.suite),
         agents=tuple(_split(agents)),
         episodes=episodes,
         seed_start=seed_start,
         out=str(out),
         workers=workers,
         videos_per_task=videos,
+        film=LONG_EPISODES if long else Film(),
+        traces_per_task=max(videos, 1) if long else None,
         overwrite=overwrite,
         retry_errors=retry_errors,
     )
     _evaluate(config, play)
+
+
+@app.command("play")
+def play_one(
+    task: Annotated[str, typer.Option(help="Task of the arena: its number, name or Gymnasium id.")],
+    seed: Annotated[int, typer.Option(help="Seed of the episode.")] = 0,
+    agent: Annotated[str, typer.Option(help="`oracle`, `script` or `random`.")] = "oracle",
+    image_px: ImagePx = 256,
+    out: Annotated[Path, typer.Option(help="The video (.mp4), or the folder for it.")] = Path("runs/play"),
+) -> None:
+    """Play one episode of the arena and film it: both cameras, the subtask, the stages, the outcome."""
+    from predimem.assemble import PlayConfig, Player, check_agents, task_names
+    from predimem.evaluation.film import film_episode
+
+    check_agents([agent], "arena")
+    (name,) = task_names("arena", [task])
+    use_driver()
+    path = out if out.suffix == ".mp4" else out / f"{name}-{agent}-seed{seed}.mp4"
+    with closing(Player(PlayConfig(suite="arena", image_px=image_px))) as player:
+        result = film_episode(player, name, agent, seed, path)
+    stages = f"{result.stages_passed} of {result.stages_total} stages"
+    reason = f" ({result.message.splitlines()[0]})" if result.message else ""
+    print(f"{name}, {agent}, seed {seed}: {result.status} after {result.steps} steps, {stages}{reason}")
+    if not path.is_file():
+        raise SystemExit(1)
+    print(path)
 
 
 @app.command()
@@ -213,13 +249,15 @@ def verify_planner(
 
 
 def _evaluate(config: EvaluationConfig, play: PlayConfig) -> None:
-    from predimem.assemble import check_agents, check_tasks, check_weights, make_player
+    from predimem.assemble import check_agents, check_weights, make_player, task_categories, task_names
     from predimem.evaluation.run import run_evaluation
 
-    check_agents(config.agents)
+    check_agents(config.agents, play.suite)
     check_weights(config.agents, play.weights)
-    check_tasks(config.tasks)
-    run_evaluation(config, functools.partial(make_player, play))
+    config = replace(config, tasks=task_names(play.suite, config.tasks))
+    if play.suite == "arena" and config.videos_per_task:
+        use_driver()
+    run_evaluation(config, functools.partial(make_player, play), task_categories(play.suite))
 
 
 def _split(text: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 
@@ -57,7 +58,7 @@ class OracleSubtaskAgent:
 
 
 class _UnplannedAgent:
-    """An agent without S2: its ticks say only which step it was."""
+    """An agent without S2: its ticks say which step it was and, where it knows one, the subtask."""
 
     def __init__(self) -> None:
         self._last_tick: Tick | None = None
@@ -67,7 +68,7 @@ class _UnplannedAgent:
 
     def act(self, observation: Observation) -> np.ndarray:
         action = self._choose(observation)
-        self._last_tick = Tick(observation.step, "", None, stale_action=False, held_action=False)
+        self._last_tick = Tick(observation.step, self._subtask(), None, stale_action=False, held_action=False)
         return action
 
     @property
@@ -80,6 +81,9 @@ class _UnplannedAgent:
     def _choose(self, observation: Observation) -> np.ndarray:
         raise NotImplementedError
 
+    def _subtask(self) -> str:
+        return ""
+
 
 class ExpertAgent(_UnplannedAgent):
     """The scripted expert with privileged state: the ceiling of the task and of the demonstrations."""
@@ -90,6 +94,39 @@ class ExpertAgent(_UnplannedAgent):
 
     def _choose(self, observation: Observation) -> np.ndarray:
         return self._expert_action()
+
+
+class Solver(Protocol):
+    """Scripted skills in closed loop with the simulator's true state."""
+
+    @property
+    def subtask(self) -> str:
+        """The label of the subtask that the last action was for."""
+        ...
+
+    def reset(self) -> None:
+        """Begin anew; to be called after each reset of the environment."""
+        ...
+
+    def action(self) -> np.ndarray: ...
+
+
+class SolverAgent(_UnplannedAgent):
+    """Plays what a solver does; its ticks carry the subtask."""
+
+    def __init__(self, solver: Solver):
+        super().__init__()
+        self._solver = solver
+
+    def reset(self, instruction: str, episode_id: str) -> None:
+        super().reset(instruction, episode_id)
+        self._solver.reset()
+
+    def _choose(self, observation: Observation) -> np.ndarray:
+        return self._solver.action()
+
+    def _subtask(self) -> str:
+        return self._solver.subtask
 
 
 class RandomAgent(_UnplannedAgent):

@@ -123,23 +123,59 @@ def decimate(
 ) -> None:
     """Replace every visual mesh of at least `min_triangles` by one clustered on a grid of `cell_m`.
 
-    Acts on the one scene of `env` (a ManiSkill environment or a wrapper of one) until that scene is
+    Acts on the scenes of `env` (a ManiSkill environment or a wrapper of one) until they are
     reconfigured; calling it again changes nothing. The RealSense body on the wrist ("camera_link",
     four fifths of all triangles) is small and gets the finer grid. Of ManiSkill's 100 m of ground,
-    which is textured, the part within `ground_m` of the origin stays as it is.
+    which is textured, the part within `ground_m` of the origin stays as it is. Meshes that were read
+    from files are clustered once per process: a call for the same robot costs a millisecond.
     """
     from sapien.render import RenderBodyComponent
 
-    for entity in env.unwrapped.scene.sub_scenes[0].entities:
-        for body in [c for c in entity.components if isinstance(c, RenderBodyComponent)]:
-            if _triangle_count(body) < min_triangles:
-                continue
-            if "ground" in entity.name:
-                lighter = _cropped_body(body, ground_m)
-            else:
-                lighter = _coarse_body(body, fine_cell_m if entity.name == "camera_link" else cell_m)
-            entity.remove_component(body)
-            entity.add_component(lighter)
+    for scene in env.unwrapped.scene.sub_scenes:
+        for entity in scene.entities:
+            fine = entity.name == "camera_link"
+            for body in [c for c in entity.components if isinstance(c, RenderBodyComponent)]:
+                if "ground" in entity.name:
+                    lighter = _cropped_body(body, ground_m) if _triangle_count(body) >= min_triangles else None
+                else:
+                    lighter = _lighter_body(body, fine_cell_m if fine else cell_m, min_triangles)
+                if lighter is not None:
+                    entity.remove_component(body)
+                    entity.add_component(lighter)
+
+
+_LIGHTER: dict[tuple[Any, ...], Any] = {}  # what a body is made of -> its coarse twin, None where it is light enough
+
+
+def _lighter_body(body: Any, cell_m: float, min_triangles: int) -> Any:
+    """A coarse twin of `body` to be added to a scene, or None where it has less than `min_triangles`."""
+    source = _source(body)
+    if source is None:
+        return _coarse_body(body, cell_m) if _triangle_count(body) >= min_triangles else None
+    key = (source, cell_m, min_triangles)
+    if key not in _LIGHTER:
+        _LIGHTER[key] = _coarse_body(body, cell_m) if _triangle_count(body) >= min_triangles else None
+    twin = _LIGHTER[key]
+    return twin and twin.clone()  # a clone shares the meshes
+
+
+def _source(body: Any) -> tuple[Any, ...] | None:
+    """What a body is made of, where all of it was read from files: each shape's file, size, pose and colours."""
+    from sapien.render import RenderShapeTriangleMesh
+
+    shapes = body.render_shapes
+    if not shapes or not all(isinstance(s, RenderShapeTriangleMesh) and s.filename for s in shapes):
+        return None
+    return tuple(
+        (s.filename, *map(float, (*s.scale, *s.local_pose.p, *s.local_pose.q)), *(_colour(p.material) for p in s.parts))
+        for s in shapes
+    )
+
+
+def _colour(material: Any) -> tuple[Any, ...]:
+    texture = material.base_color_texture
+    surface = (material.roughness, material.metallic, material.specular)
+    return (*material.base_color, *material.emission, *surface, texture and texture.filename)
 
 
 def _triangle_count(body: Any) -> int:
@@ -199,16 +235,24 @@ def cluster_vertices(vertices: np.ndarray, triangles: np.ndarray, cell_m: float)
     Returns (float32 [V', 3], int64 [F', 3]).
     """
     cells = np.floor(vertices / cell_m).astype(np.int64)
-    unique, index = np.unique(cells, axis=0, return_inverse=True)
-    index = index.reshape(-1)
-    merged = np.zeros((len(unique), 3), np.float64)
-    np.add.at(merged, index, vertices)
+    unique, index = np.unique(_row_numbers(cells), return_inverse=True)
+    merged = np.stack([np.bincount(index, column, len(unique)) for column in np.asarray(vertices, np.float64).T], 1)
     merged /= np.bincount(index, minlength=len(unique))[:, None]
     faces = index[np.asarray(triangles, np.int64)]
     a, b, c = faces.T
     faces = faces[(a != b) & (b != c) & (a != c)]
-    first = np.unique(np.sort(faces, axis=1), axis=0, return_index=True)[1]
+    first = np.unique(_row_numbers(np.sort(faces, axis=1)), return_index=True)[1]
     return merged.astype(np.float32), faces[np.sort(first)]
+
+
+def _row_numbers(rows: np.ndarray) -> np.ndarray:
+    """int64 [N]: one number for each row [N, 3] of small integers, in the rows' lexicographic order."""
+    if len(rows) == 0:
+        return np.zeros(0, np.int64)
+    low, high = rows.min(axis=0), rows.max(axis=0)
+    _, y, z = (int(extent) for extent in high - low + 1)
+    shifted = rows - low
+    return (shifted[:, 0] * y + shifted[:, 1]) * z + shifted[:, 2]
 
 
 def _vertex_normals(vertices: np.ndarray, triangles: np.ndarray) -> np.ndarray:

@@ -52,7 +52,8 @@ def _result(task: str, agent_name: str, seed: int, steps: int, last: StepResult 
     passed = int(success) if "stages_passed" not in info else int(info["stages_passed"])  # type: ignore[call-overload]
     total = int(info.get("stages_total", 1))  # type: ignore[call-overload]
     status = "success" if success else "failure"
-    return EpisodeResult(task, agent_name, seed, status, steps, passed, total, metrics=_numbers(info))
+    reason = "" if success else str(info.get("failure", ""))
+    return EpisodeResult(task, agent_name, seed, status, steps, passed, total, reason, _numbers(info))
 
 
 def _numbers(info: Mapping[str, object]) -> dict[str, float]:

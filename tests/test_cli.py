@@ -1,23 +1,25 @@
 """The command line as a user meets it: in a process of its own, with good and with bad input."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
 
 
-def predimem(*arguments: str, timeout_s: float = 300) -> subprocess.CompletedProcess[str]:
+def predimem(*arguments: str, timeout_s: float = 300, env: Any = None) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "predimem.cli", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, cwd=ROOT)
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, cwd=ROOT, env=env)
 
 
 @pytest.mark.parametrize(
     "command",
-    [[], ["eval"], ["demo"], ["harness"], ["datagen"], ["doctor"], ["train", "planner"], ["train", "actor"]],
+    [[], ["eval"], ["play"], ["demo"], ["harness"], ["datagen"], ["doctor"], ["train", "planner"], ["train", "actor"]],
 )
 def test_every_command_has_help(command):
     result = predimem(*command, "--help")
@@ -38,8 +40,17 @@ def test_help_needs_neither_torch_nor_a_simulator():
     [
         (["eval", "--tasks", "x", "--agent", "clever"], "unknown agent 'clever'; there are: predimem"),
         (["eval", "--tasks", "x", "--weights", "nowhere"], "no weights for 'planner' in nowhere"),
-        (["eval", "--tasks", "x", "--agent", "random", "--suite", "y"], "suite: expected one of 'mikasa', got 'y'"),
+        (["eval", "--tasks", "x", "--suite", "y"], "suite: expected one of 'mikasa', 'arena', got 'y'"),
         (["eval", "--tasks", "x", "--agent", "random", "--episodes", "0"], "episodes: expected at least 1"),
+        (["eval", "--agent", "random"], "mikasa: say which --tasks to play"),
+        (["eval", "--suite", "arena"], "agent 'predimem' has no weights for the arena yet; there are: oracle, script"),
+        (["eval", "--suite", "arena", "--agent", "oracle", "--tasks", "99"], "unknown arena task '99'"),
+        (["eval", "--suite", "arena", "--agent", "oracle", "--tasks", "4,04"], "unknown arena task '04'"),
+        (["eval", "--suite", "arena", "--agent", "script", "--seed-start", "-1"], "seed_start: expected at least 0"),
+        (["play", "--task", "99"], "unknown arena task '99'"),
+        (["play", "--task", "4", "--agent", "clever"], "unknown agent 'clever'; there are: oracle, script, random"),
+        (["play", "--task", "4", "--agent", "predimem"], "agent 'predimem' has no weights for the arena yet"),
+        (["play", "--task", "4", "--seed", "-3"], "expected a seed in [0, 2**32), got -3"),
         (["eval", "--tasks", "x", "--time", "dream"], "expected one of 'simulated', 'real', got 'dream'"),
         (["eval", "--tasks", "x", "--s2-latency", "-1"], "latencies are control steps >= 0"),
         (["datagen", "--config", "nowhere.yaml"], "config file not found: nowhere.yaml"),
@@ -51,6 +62,14 @@ def test_bad_input_is_one_clear_line(arguments, message):
     result = predimem(*arguments)
     assert result.returncode == 1
     assert message in result.stderr and "Traceback" not in result.stderr
+
+
+def test_without_a_vulkan_driver_there_is_no_video():
+    environment = os.environ | {"VK_ICD_FILENAMES": "nowhere.json"}
+    for arguments in (["play", "--task", "4"], ["eval", "--suite", "arena", "--agent", "oracle", "--videos", "1"]):
+        result = predimem(*arguments, env=environment)
+        assert result.returncode == 1 and "VK_ICD_FILENAMES names nowhere.json" in result.stderr
+        assert "Traceback" not in result.stderr
 
 
 def test_unknown_config_key(tmp_path):

@@ -12,8 +12,8 @@ from typing import Literal
 ROBOT_BASE_M = (-0.615, 0.0, 0.0)
 REST_QPOS_RAD = (0.0, 0.3927, 0.0, -1.9635, 0.0, 2.3562, 0.7854)
 
-SPAWN_LOW_M, SPAWN_HIGH_M = (-0.30, -0.17), (0.0, 0.15)  # x, y of objects that start on the table
-SPAWN_SPACING_M = 0.11
+SPAWN_LOW_M, SPAWN_HIGH_M = (-0.30, -0.12), (-0.08, 0.12)  # x, y of objects that start on the table
+SPAWN_SPACING_M = 0.14  # the open hand is 21 cm wide: it comes down on one without touching another
 
 Kind = Literal["cabinet", "microwave", "basket", "drainer", "plate", "frying_pan", "mug", "shelf"]
 
@@ -28,8 +28,8 @@ class FixtureSpec:
 
 
 FIXTURES: dict[str, FixtureSpec] = {
-    "cabinet": FixtureSpec("cabinet", (0.16, 0.30)),
-    "microwave": FixtureSpec("microwave", (0.12, -0.36)),
+    "cabinet": FixtureSpec("cabinet", (0.16, 0.33)),
+    "microwave": FixtureSpec("microwave", (0.05, -0.35)),
     "basket_left": FixtureSpec("basket", (-0.40, 0.36)),
     "basket_right": FixtureSpec("basket", (-0.40, -0.36)),
     "drainer": FixtureSpec("drainer", (-0.40, 0.36)),
@@ -52,7 +52,7 @@ JOINTS = (*DRAWERS, DOOR)  # how far each is open: m for drawers, rad for the do
 class CabinetSize:
     """A wooden cabinet with three drawers; origin: middle of the lower edge of its face, +x inwards."""
 
-    width_m: float = 0.24
+    width_m: float = 0.26
     depth_m: float = 0.28
     drawer_height_m: float = 0.095
     plinth_m: float = 0.02
@@ -83,8 +83,8 @@ class CabinetSize:
 class MicrowaveSize:
     """A microwave with its hinge on the robot's right; origin: middle of the lower edge of its face."""
 
-    width_m: float = 0.34
-    depth_m: float = 0.26
+    width_m: float = 0.32
+    depth_m: float = 0.24
     height_m: float = 0.22
     plinth_m: float = 0.02
     wall_m: float = 0.01
@@ -111,11 +111,11 @@ class MicrowaveSize:
 
 CABINET = CabinetSize()
 MICROWAVE = MicrowaveSize()
-BASKET_HALF_M, BASKET_HEIGHT_M, BASKET_WALL_M = 0.10, 0.07, 0.006
+BASKET_HALF_M, BASKET_HEIGHT_M, BASKET_WALL_M = 0.12, 0.06, 0.006
 PLATE_RADIUS_M, PLATE_THICKNESS_M = 0.08, 0.008
 PAN_RADIUS_M, PAN_HEIGHT_M = 0.09, 0.03
 MUG_RADIUS_M, MUG_HEIGHT_M = 0.035, 0.08
-SHELF_HALF_M, SHELF_HEIGHT_M, SHELF_FLOOR_M = (0.08, 0.15), 0.16, 0.02
+SHELF_HALF_M, SHELF_HEIGHT_M, SHELF_FLOOR_M = (0.08, 0.17), 0.16, 0.02
 DRAINER_HALF_M, DRAINER_HEIGHT_M, DRAINER_FLOOR_M = (0.10, 0.10), 0.05, 0.012
 
 
@@ -145,7 +145,7 @@ def _drawer(name: str, side: int = 0) -> Place:
     if side == 0:
         return Place(name, (depth / 2, 0.0, 0.009), half, 0.05, ((slot_x, 0.05), (slot_x, -0.05)))
     centre, half = (depth / 2, side * half[1] / 2, 0.009), (half[0], half[1] / 2)
-    return Place(name, centre, half, 0.05, ((slot_x, 0.0),))
+    return Place(name, centre, half, 0.05, ((slot_x, -side * 0.008),))
 
 
 def _microwave(side: int) -> Place:
@@ -154,25 +154,25 @@ def _microwave(side: int) -> Place:
     floor = MICROWAVE.plinth_m + MICROWAVE.wall_m
     centre = (MICROWAVE.depth_m / 2, side * inner / 2, floor)
     half = ((MICROWAVE.depth_m - MICROWAVE.wall_m) / 2, inner if side == 0 else inner / 2)
-    return Place("microwave", centre, half, 0.08, ((-0.01, -side * 0.03), (-0.07, -side * 0.03)))
+    return Place("microwave", centre, half, 0.08, ((-0.01, -side * 0.03), (-0.078, -side * 0.03)))
 
 
 def _shelf(name: str) -> Place:
     half = (SHELF_HALF_M[0] - 0.01, SHELF_HALF_M[1] - 0.01)
-    return Place(name, (0.0, 0.0, SHELF_FLOOR_M), half, 0.03, ((0.0, 0.09), (0.0, 0.0), (0.0, -0.09)))
+    return Place(name, (0.0, 0.0, SHELF_FLOOR_M), half, 0.03, ((0.0, 0.095), (0.0, 0.0), (0.0, -0.095)))
 
 
 PLACES: dict[str, Place] = {
-    "table": Place("table", (-0.1, 0.0, 0.0), (0.45, 0.60), 0.01),
+    "table": Place("table", (-0.1, 0.0, 0.0), (0.45, 0.60), 0.004),  # lower than any plate's or pan's floor
     **{
-        name: Place(name, (0.0, 0.0, BASKET_WALL_M), (0.09, 0.09), 0.06, ((0.0, 0.045), (0.0, -0.045)))
+        name: Place(name, (0.0, 0.0, BASKET_WALL_M), (0.11, 0.11), 0.06, ((0.0, 0.055), (0.0, -0.055)))
         for name in ("basket_left", "basket_right")
     },
     "drainer": Place("drainer", (0.0, 0.0, DRAINER_FLOOR_M), (0.085, 0.085), 0.03),
     "frying_pan": Place("frying_pan", (0.0, 0.0, 0.006), (0.075, 0.075), 0.03, round=True),
     **{name: _shelf(name) for name in ("shelf_left", "shelf_right")},
     **{
-        name: Place(name, (0.0, 0.0, PLATE_THICKNESS_M), (0.075, 0.075), 0.02, ((0.0, 0.038), (0.0, -0.038)), True)
+        name: Place(name, (0.0, 0.0, PLATE_THICKNESS_M), (0.075, 0.075), 0.02, ((0.0, 0.044), (0.0, -0.044)), True)
         for name in ("plate_left", "plate_right")
     },
     **{name: _drawer(name) for name in DRAWERS},
@@ -182,6 +182,15 @@ PLACES: dict[str, Place] = {
     "microwave_left": _microwave(1),
     "microwave_right": _microwave(-1),
 }
+
+MAT_RADIUS_M = 0.05
+BASKET_MAT_RADIUS_M = 0.03  # small enough to be covered by the first object
+
+
+def mat_offset_m(place: str) -> tuple[float, float]:
+    """Where a place's mat lies, from the middle of its floor: before the first slot, or under it."""
+    return (0.0, PLACES[place].slots_m[0][1])
+
 
 # A pour counts while the bottle's mouth is within this distance of the target's axis.
 POUR_RADIUS_M: dict[str, float] = {"cookies": 0.05, "frying_pan": 0.08, "mug_red": 0.04, "mug_white": 0.04}

@@ -34,7 +34,7 @@ def draw_layout(task: Task, seed: int) -> Layout:
     variant = int(rng.integers(len(task.variants)))
     fixtures = {name: _fixture_pose(name, rng) for name in (*f.KITCHEN, *task.fixtures)}
     chosen = task.variants[variant]
-    mats = {place: (place_point_m(place, fixtures, (0.0, 0.0)), 0.0) for place in chosen.mats}
+    mats = {place: (place_point_m(place, fixtures, f.mat_offset_m(place)), 0.0) for place in chosen.mats}
     qpos = np.array([*f.REST_QPOS_RAD, 0.04, 0.04])
     qpos[:7] += rng.normal(0.0, 0.02, 7)
     return Layout(variant, fixtures, mats, _object_poses(task, chosen, fixtures, rng), qpos)
@@ -57,9 +57,7 @@ def _fixture_pose(name: str, rng: np.random.Generator) -> Pose:
     return np.array([x, y, 0.0]), 0.0
 
 
-def _object_poses(
-    task: Task, variant: Variant, fixtures: dict[str, Pose], rng: np.random.Generator
-) -> dict[str, Pose]:
+def _object_poses(task: Task, variant: Variant, fixtures: dict[str, Pose], rng: np.random.Generator) -> dict[str, Pose]:
     poses: dict[str, Pose] = {}
     used: dict[str, int] = {}
     on_table = [name for name in task.objects if name not in variant.start]

@@ -1,4 +1,4 @@
-"""The things that are picked, placed and poured: size, weight and look. Metres, kilograms, RGB in [0, 1].
+"""The things that are picked, placed and poured: size, weight and look. Metres, kilograms, sRGB in [0, 1].
 
 The origin of an object is its centre; its z axis points up when it stands as it was bought.
 """
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 RGB = tuple[float, float, float]
+Form = Literal["box", "carton", "can", "bottle"]
 DENSITY_KG_M3 = 400.0
 FRICTION = 1.0
 
@@ -17,15 +18,16 @@ FRICTION = 1.0
 class ObjectSpec:
     """half_m: half extents; of a cylinder (axis z) radius, radius, half height.
 
-    colour: of the body; label, accent: the colours of the label that is printed on it.
-    pourable: it has a mouth in the middle of its top.
+    shape: what collides. form: what is seen; it stays within `half_m`, and its mouth, if it is
+    pourable, is in the middle of its top. colour: of what the label leaves free. label: a picture of
+    `labels.PAINTERS`.
     """
 
     shape: Literal["box", "cylinder"]
     half_m: tuple[float, float, float]
+    form: Form
     colour: RGB
-    label: RGB
-    accent: RGB
+    label: str
     pourable: bool = False
 
     @property
@@ -33,14 +35,22 @@ class ObjectSpec:
         return self.half_m[2]
 
 
+def _box(half_m: tuple[float, float, float], label: str) -> ObjectSpec:
+    return ObjectSpec("box", half_m, "box", (1.0, 1.0, 1.0), label)
+
+
+def _carton(colour: RGB, label: str) -> ObjectSpec:
+    return ObjectSpec("box", (0.024, 0.024, 0.050), "carton", colour, label, pourable=True)
+
+
 OBJECTS: dict[str, ObjectSpec] = {
-    "cookies": ObjectSpec("box", (0.024, 0.034, 0.022), (0.16, 0.29, 0.72), (0.93, 0.82, 0.60), (0.45, 0.26, 0.12)),
-    "butter": ObjectSpec("box", (0.020, 0.036, 0.017), (0.96, 0.84, 0.25), (0.98, 0.97, 0.92), (0.85, 0.20, 0.16)),
-    "popcorn": ObjectSpec("box", (0.023, 0.030, 0.032), (0.86, 0.12, 0.14), (0.97, 0.95, 0.90), (0.97, 0.80, 0.25)),
-    "cream_cheese": ObjectSpec("box", (0.021, 0.032, 0.020), (0.88, 0.93, 0.97), (0.30, 0.62, 0.85), (0.20, 0.50, 0.30)),
-    "chocolate_pudding": ObjectSpec("box", (0.022, 0.028, 0.020), (0.30, 0.16, 0.09), (0.93, 0.86, 0.75), (0.68, 0.12, 0.42)),
-    "tomato_sauce": ObjectSpec("cylinder", (0.025, 0.025, 0.045), (0.80, 0.10, 0.08), (0.95, 0.90, 0.80), (0.15, 0.50, 0.20), True),
-    "milk": ObjectSpec("box", (0.024, 0.024, 0.050), (0.96, 0.97, 0.98), (0.20, 0.45, 0.85), (0.40, 0.72, 0.35), True),
-    "orange_juice": ObjectSpec("box", (0.024, 0.024, 0.050), (0.97, 0.55, 0.08), (0.99, 0.95, 0.85), (0.25, 0.60, 0.20), True),
-    "wine_bottle": ObjectSpec("cylinder", (0.022, 0.022, 0.060), (0.12, 0.26, 0.14), (0.93, 0.90, 0.80), (0.45, 0.07, 0.16), True),
+    "cookies": _box((0.024, 0.034, 0.022), "cookies"),
+    "butter": _box((0.020, 0.036, 0.017), "butter"),
+    "popcorn": _box((0.023, 0.030, 0.032), "popcorn"),
+    "cream_cheese": _box((0.021, 0.032, 0.020), "cream_cheese"),
+    "chocolate_pudding": _box((0.022, 0.028, 0.020), "chocolate_pudding"),
+    "tomato_sauce": ObjectSpec("cylinder", (0.025, 0.025, 0.045), "can", (0.83, 0.84, 0.87), "tomato_sauce", True),
+    "milk": _carton((0.97, 0.97, 0.98), "milk"),
+    "orange_juice": _carton((0.98, 0.56, 0.08), "orange_juice"),
+    "wine_bottle": ObjectSpec("cylinder", (0.022, 0.022, 0.060), "bottle", (0.10, 0.30, 0.16), "wine", True),
 }

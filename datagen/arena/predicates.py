@@ -41,8 +41,10 @@ class Held:
     object: str
 
     def __call__(self, world: World) -> Tensor:
-        lifted = world.bottom_m(self.object) - world.rest_bottom_m[self.object] >= LIFTED_M
-        return lifted & ((world.position_m[self.object] - world.tcp_m).norm(dim=-1) <= GRASPED_M)
+        near = (world.position_m[self.object] - world.tcp_m).norm(dim=-1) <= GRASPED_M
+        if not bool(near.any()):  # in most steps the rest need not be worked out
+            return near
+        return near & (world.bottom_m(self.object) - world.rest_bottom_m[self.object] >= LIFTED_M)
 
     def lasting(self) -> None:
         return None
@@ -63,6 +65,8 @@ class Inside:
             over = x * x + y * y <= place.half_m[0] ** 2
         else:
             over = (x.abs() <= place.half_m[0]) & (y.abs() <= place.half_m[1])
+        if not bool(over.any()):
+            return over
         floor = world.position_m[place.frame][:, 2] + place.centre_m[2]
         above = world.bottom_m(self.object) - floor
         return over & (above >= -0.01) & (above <= place.clearance_m)
@@ -80,9 +84,11 @@ class Placed:
     upright: bool = False
 
     def __call__(self, world: World) -> Tensor:
-        away = (world.position_m[self.object] - world.tcp_m).norm(dim=-1) >= RELEASED_M
-        done = Inside(self.object, self.place)(world) & away & (world.speed_m_s[self.object] <= RESTING_M_S)
-        return done & (world.up(self.object)[:, 2] >= UPRIGHT_COS) if self.upright else done
+        done = (world.position_m[self.object] - world.tcp_m).norm(dim=-1) >= RELEASED_M
+        if not bool(done.any()):
+            return done
+        done = done & Inside(self.object, self.place)(world) & (world.speed_m_s[self.object] <= RESTING_M_S)
+        return done & (world.upright(self.object) >= UPRIGHT_COS) if self.upright else done
 
     def lasting(self) -> Inside:
         return Inside(self.object, self.place)
@@ -118,10 +124,13 @@ class Pouring:
     target: str
 
     def __call__(self, world: World) -> Tensor:
+        tilted = world.upright(self.object) <= POUR_COS
+        if not bool(tilted.any()):
+            return tilted
         mouth, target = world.mouth_m(self.object), world.position_m[self.target]
         near = (mouth[:, :2] - target[:, :2]).norm(dim=-1) <= POUR_RADIUS_M[self.target]
         height = mouth[:, 2] - target[:, 2] - POUR_TOP_M[self.target]
-        return near & (height >= 0.0) & (height <= POUR_HEIGHT_M) & (world.up(self.object)[:, 2] <= POUR_COS)
+        return tilted & near & (height >= 0.0) & (height <= POUR_HEIGHT_M)
 
     def lasting(self) -> None:
         return None
@@ -136,7 +145,7 @@ class Poured:
     times: int
 
     def __call__(self, world: World) -> Tensor:
-        return (world.pours >= self.times) & (world.up(self.object)[:, 2] >= UPRIGHT_COS)
+        return (world.pours >= self.times) & (world.upright(self.object) >= UPRIGHT_COS)
 
     def lasting(self) -> None:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 from datagen.arena.fixtures import DRAWERS, FIXTURES, KITCHEN, PLACES
@@ -32,7 +33,7 @@ class Variant:
     start: Mapping[str, str] = field(default_factory=dict)
     mats: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def lasting(self) -> tuple[Predicate | None, ...]:
         """For each stage what must still hold at the end: nothing where a later subtask undoes it."""
         return tuple(
@@ -40,7 +41,7 @@ class Variant:
             for i, subtask in enumerate(self.subtasks)
         )
 
-    @property
+    @cached_property
     def pour(self) -> Pouring | None:
         """What counts as pouring; None where nothing is poured."""
         poured = [s.done for s in self.subtasks if isinstance(s.done, Poured)]
@@ -52,7 +53,8 @@ class Task:
     """task_id, title, category: as released with RoboMemArena. name: of the Gymnasium id.
 
     objects, fixtures: what is in the scene besides the kitchen. variants: all values of the hidden
-    state; each is as likely.
+    state; each is as likely. For the docs: drawn: what the variants differ in, empty where there is
+    one; remember: what its memory-dependent subtasks draw on, empty where there are none.
     """
 
     task_id: int
@@ -62,6 +64,8 @@ class Task:
     objects: tuple[str, ...]
     variants: tuple[Variant, ...]
     fixtures: tuple[str, ...] = ()
+    drawn: str = ""
+    remember: str = ""
 
     def __post_init__(self) -> None:
         assert len({len(v.subtasks) for v in self.variants}) == 1, f"{self.name}: variants differ in length"

@@ -43,6 +43,11 @@ class World:
 
         return torch.stack([2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)], dim=-1)
 
+    def upright(self, name: str) -> Tensor:
+        """[N]: the cosine of the angle between a thing's z axis and the vertical."""
+        _, x, y, _ = self.rotation[name].unbind(-1)
+        return 1 - 2 * (x * x + y * y)
+
     def bottom_m(self, name: str) -> Tensor:
         """[N]: the height of an object's lowest point, however it lies."""
         spec = OBJECTS[name]

@@ -9,15 +9,22 @@ import numpy as np
 from transforms3d.euler import mat2euler
 from transforms3d.quaternions import quat2mat
 
+from datagen.arena.environment import CONTROL_HZ
 from datagen.arena.fixtures import REST_QPOS_RAD, ROBOT_BASE_M
+from datagen.arena.reading import tcp_pose
 from datagen.skills.kinematics import ArmKinematics
 from datagen.skills.rotations import angle_between_rad, between
 
-CONTROL_HZ = 20
 SPEED_M_S, TURN_RAD_S = 0.30, 1.5
+JOINT_SPEED_RAD_S = 1.2
 MAX_JOINT_STEP_RAD = 0.15
 OPEN, CLOSED = 1.0, -1.0
 DELTA_M, DELTA_RAD = 0.1, 0.1  # what an action of 1 commands in pd_ee_delta_pose
+
+# In pd_ee_delta_pose the arm covers about 40 % of what is commanded in a step: paths wait for it.
+LAG_M, LAG_RAD = 0.05, 0.15  # a path goes on only when the arm is this near
+ARRIVED_M, ARRIVED_RAD = 0.004, 0.03
+LAG_STEPS = 12  # and this is how long it waits at most: in contact the arm may never get there
 
 Motion = Iterator[None]
 Path = Callable[[float], tuple[np.ndarray, np.ndarray]]
@@ -49,21 +56,31 @@ class Arm:
 
     @property
     def true_position(self) -> np.ndarray:
-        return self._env.agent.tcp.pose.p[0].cpu().numpy().astype(float)
+        return tcp_pose(self._env)[0, :3].cpu().numpy().astype(float)
 
     @property
     def true_rotation(self) -> np.ndarray:
-        return quat2mat(self._env.agent.tcp.pose.q[0].cpu().numpy().astype(float))
+        return quat2mat(tcp_pose(self._env)[0, 3:].cpu().numpy().astype(float))
 
     @property
     def finger_gap_m(self) -> float:
         return float(self._env.agent.robot.qpos[0, 7:9].sum())
 
+    def at(self, within_m: float, within_rad: float) -> bool:
+        """Whether the gripper is where it is commanded to be."""
+        off_m = float(np.linalg.norm(self.position - self.true_position))
+        return off_m <= within_m and angle_between_rad(self.rotation, self.true_rotation) <= within_rad
+
     # ---- the command as an action
+
+    @property
+    def relative(self) -> bool:
+        """Whether actions are relative to where the gripper is (pd_ee_delta_pose): then it lags behind."""
+        return self._env.control_mode != "pd_joint_pos"
 
     def action(self) -> np.ndarray:
         """float32 [8] joint angles in rad and gripper, or float32 [7] in [-1, 1]."""
-        if self._env.control_mode == "pd_joint_pos":
+        if not self.relative:
             return np.r_[self.q, self.gripper].astype(np.float32)
         moved = (self.position - self.true_position) / DELTA_M
         turned = self.rotation @ self.true_rotation.T
@@ -117,7 +134,41 @@ class Arm:
         for i in range(1, steps + 1):
             self.point(*path(i / steps))
             yield
-        yield from self.wait(settle)
+            yield from self._catch_up(LAG_M, LAG_RAD)
+        yield from self._settle(settle)
+
+    def _settle(self, steps: int) -> Motion:
+        yield from self.wait(steps)
+        if steps:
+            yield from self._catch_up(ARRIVED_M, ARRIVED_RAD)
+
+    def _catch_up(self, within_m: float, within_rad: float) -> Motion:
+        if self.relative:
+            for _ in range(LAG_STEPS):
+                if self.at(within_m, within_rad):
+                    break
+                yield
+
+    def travel(self, position: np.ndarray, rotation: np.ndarray, settle: int = 2) -> Motion:
+        """To a far pose on an arc, in joint space: a straight line could pass too close to the base.
+
+        Only where nothing is in the way: between two poses of one height the hand stays near that height.
+        """
+        q, reached = self.kinematics.solve(position, rotation)
+        self.unreached_steps += not reached
+        yield from self.joints(q, settle)
+
+    def joints(self, q: np.ndarray, settle: int = 2) -> Motion:
+        """All joints at once to q [7], starting and ending softly."""
+        start = self.q
+        steps = max(1, int(np.ceil(np.abs(q - start).max() / JOINT_SPEED_RAD_S * CONTROL_HZ)))
+        for i in range(1, steps + 1):
+            share = i / steps
+            self.q = start + (q - start) * share * share * (3 - 2 * share)
+            self.position, self.rotation = self.kinematics.forward(self.q)
+            yield
+            yield from self._catch_up(LAG_M, LAG_RAD)
+        yield from self._settle(settle)
 
     def rise(self, height_m: float, settle: int = 0) -> Motion:
         """Straight up to a height, never down."""
@@ -128,5 +179,5 @@ class Arm:
         """Up, over, and into the rest pose, out of the way of both cameras."""
         yield from self.rise(height_m)
         over = np.array([*self.rest_position[:2], max(height_m, self.rest_position[2])])
-        yield from self.move(over, self.rest_rotation, settle=0)
+        yield from self.travel(over, self.rest_rotation, settle=0)
         yield from self.move(self.rest_position, self.rest_rotation, settle=1)

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from transforms3d.axangles import axangle2mat
 from transforms3d.quaternions import mat2quat
 
+UP = np.array([0.0, 0.0, 1.0])
 FLIP = np.diag([-1.0, -1.0, 1.0])  # half a turn about the approach: the same grasp with the fingers swapped
 
 
 def rotation_vector(rotation: np.ndarray) -> np.ndarray:
     """[3]: axis times angle (rad, at most pi) of a rotation matrix [3, 3]."""
-    quaternion = mat2quat(rotation)
-    quaternion = quaternion if quaternion[0] >= 0 else -quaternion
-    norm = float(np.linalg.norm(quaternion[1:]))
-    if norm < 1e-8:
-        return 2.0 * quaternion[1:]
-    return quaternion[1:] / norm * 2.0 * np.arctan2(norm, quaternion[0])
+    (_, a, b), (c, _, d), (e, f, _) = rotation.tolist()
+    vector = 0.5 * np.array([f - d, b - e, c - a])  # the axis times the angle's sine
+    sine, cosine = math.sqrt(vector @ vector), 0.5 * (float(np.trace(rotation)) - 1.0)
+    if sine > 1e-6:
+        return vector * (math.atan2(sine, cosine) / sine)
+    if cosine > 0.0:
+        return vector
+    return math.pi * mat2quat(rotation)[1:]  # half a turn: the sine says nothing of the axis
 
 
 def rotation_matrix(vector: np.ndarray) -> np.ndarray:

@@ -16,6 +16,15 @@ class Scene:
     def __init__(self, env: Any):
         self._env = env
 
+    @property
+    def objects(self) -> tuple[str, ...]:
+        return self._env.task.objects
+
+    @property
+    def fixtures(self) -> tuple[str, ...]:
+        """The task's furniture besides the kitchen's."""
+        return self._env.task.fixtures
+
     def position_m(self, name: str) -> np.ndarray:
         """[3]: of an object, fixture, drawer, or the microwave's "door" (its hinge)."""
         return self._env.world().position_m[name][0].cpu().numpy().astype(float)
@@ -35,4 +44,5 @@ class Scene:
     def place_point_m(self, place: str, offset_m: tuple[float, float]) -> np.ndarray:
         """[3]: a point on the floor of a place, `offset_m` (x, y, in the frame of its fixture) from its middle."""
         spec = PLACES[place]
-        return self.position_m(spec.frame) + self.rotation(spec.frame) @ (np.array(spec.centre_m) + [*offset_m, 0.0])
+        in_frame = np.add(spec.centre_m, [*offset_m, 0.0])
+        return self.position_m(spec.frame) + self.rotation(spec.frame) @ in_frame

@@ -50,7 +50,10 @@ def success_bars(results: Mapping[str, Any]) -> str:
 
 
 def timeline(trace: Mapping[str, Any]) -> str:
-    """One episode: stored keyframes, subtasks, S2's requests and answers, S1's calls, actions, plan age."""
+    """One episode: stored keyframes, subtasks, S2's requests and answers, S1's calls, actions, plan age.
+
+    Of an agent without S1 and S2 only the subtasks.
+    """
     ticks = trace["ticks"]
     if not ticks:
         return ""
@@ -69,7 +72,8 @@ def timeline(trace: Mapping[str, Any]) -> str:
         ("action", _draw_actions, 24),
         ("plan age, steps", _draw_age, 44),
     )
-    for name, draw, height in lanes:
+    dual = any(tick["plan_arrived"] or tick["s1_latency_s"] is not None or tick["held_action"] for tick in ticks)
+    for name, draw, height in lanes if dual else lanes[:1]:
         parts.append(_text(LABELS - 10, y + height / 2 + 4, name, "end"))
         draw(parts, ticks, at, unit, y, height)
         y += height + 8
@@ -156,11 +160,17 @@ def _draw_s1(parts: list[str], ticks: Sequence[Any], at: Any, unit: float, y: fl
 def _draw_actions(
     parts: list[str], ticks: Sequence[Any], at: Any, unit: float, y: float, height: float
 ) -> None:
+    """One box a step; in long episodes, whose boxes would be finer than a pixel or two, one a run."""
     gap = 1.5 if unit > 6 else 0.0
-    for tick in ticks:
-        kind = "held" if tick["held_action"] else "stale" if tick["stale_action"] else "fresh"
-        title = f"step {tick['step']}: {kind}"
-        parts.append(_rect(at(tick["step"]), y, unit - gap, height, f"action {kind}", title))
+    runs = [[tick] for tick in ticks] if unit > 2 else [list(g) for _, g in groupby(ticks, key=_action_kind)]
+    for run in runs:
+        first, last = run[0]["step"], run[-1]["step"]
+        title = f"step {first}: {_action_kind(run[0])}" if first == last else f"steps {first} to {last}"
+        parts.append(_rect(at(first), y, len(run) * unit - gap, height, f"action {_action_kind(run[0])}", title))
+
+
+def _action_kind(tick: Mapping[str, Any]) -> str:
+    return "held" if tick["held_action"] else "stale" if tick["stale_action"] else "fresh"
 
 
 def _draw_age(parts: list[str], ticks: Sequence[Any], at: Any, unit: float, y: float, height: float) -> None:

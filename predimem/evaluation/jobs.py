@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from predimem.evaluation.ticks import TickStatistics
-from predimem.evaluation.video import KeyframeThumbnails, VideoRecorder
+from predimem.evaluation.video import Film, KeyframeThumbnails, VideoRecorder
 from predimem.interfaces import Subscriber
 from predimem.recording import TraceRecorder
 from predimem.types import EpisodeResult
@@ -53,12 +53,13 @@ class Player(Protocol):
 
 @dataclass(frozen=True)
 class Job:
-    """One episode to play. record: also write its video and its keyframes' thumbnails."""
+    """One episode to play. film: also write its video and its keyframes' thumbnails. trace: write its trace."""
 
     task: str
     agent: str
     seed: int
-    record: bool = False
+    film: Film | None = None
+    trace: bool = True
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -70,22 +71,26 @@ class Job:
 
 
 def play_job(player: Player, job: Job, out: Path) -> Row:
-    """Play one episode, write its trace (and its video) under `out`, and sum it up as plain data."""
+    """Play one episode, write its trace and its video under `out`, and sum it up as plain data."""
     recorder, statistics, thumbnails = TraceRecorder(), TickStatistics(), KeyframeThumbnails()
-    subscribers: list[Subscriber] = [recorder, statistics]
-    video = job.file("videos", ".mp4") if job.record else None
-    if video is not None:
+    subscribers: list[Subscriber] = [statistics]
+    if job.trace:
+        subscribers.append(recorder)
+    video = None
+    if job.film is not None:
+        video = job.file("videos", ".mp4")
         title = f"{job.task}   agent {job.agent}   seed {job.seed}"
-        subscribers += [thumbnails, VideoRecorder(out / video, title=title)]
+        subscribers += [thumbnails, VideoRecorder(out / video, job.film, title=title)]
     began_s = time.perf_counter()
     try:
         result = player.play(job.task, job.agent, job.seed, subscribers)
     except Exception as error:
         message = f"{type(error).__name__}: {error}\n{traceback.format_exc(limit=-3)}"
         result = EpisodeResult(job.task, job.agent, job.seed, "error", 0, message=message)
-    trace = job.file("traces", ".json")
-    data = {"task": job.task, "agent": job.agent, "seed": job.seed} | recorder.trace
-    _write_json(out / trace, data | {"thumbnails": thumbnails.as_json()})
+    trace = job.file("traces", ".json") if job.trace else None
+    if trace is not None:
+        data = {"task": job.task, "agent": job.agent, "seed": job.seed} | recorder.trace
+        _write_json(out / trace, data | {"thumbnails": thumbnails.as_json()})
     if video is not None and not (out / video).is_file():
         video = None  # the episode crashed before its first step
     files = {"trace": trace, "video": video}

@@ -28,6 +28,7 @@ AGENT_NOTES = {
     "reactive": "the actor alone with the task's instruction: no planner, no memory",
     "oracle-subtask": "the actor, told the true subtask by the simulator: what S1 can reach",
     "oracle": "the scripted expert with privileged state: what the task allows",
+    "script": "the scripted skills, always in the order of seed 0's episode: what works without looking",
     "random": "random actions: what luck gives",
 }
 
@@ -57,6 +58,7 @@ def write_report(results: Mapping[str, Any], traces: Sequence[Mapping[str, Any]]
         notes={"source": MIKASA_PAPER, "tasks": MIKASA_NOTE, "means": FIVE_TASK_NOTE},
         agent_notes={agent: AGENT_NOTES.get(agent, "") for agent in agents},
         bars=success_bars(results),
+        planned=any(tick["plan_arrived"] for trace in traces for tick in trace["ticks"]),
         timelines=[(trace, _outcome(trace), timeline(trace)) for trace in traces],
         videos=[row for row in results["episodes"] if row["video"]],
         troubles=_troubles(results),
@@ -124,7 +126,7 @@ def _troubles(results: Mapping[str, Any]) -> list[dict[str, Any]]:
             if failed or errors or cell["invalid_answers"]:
                 troubles.append(
                     {"task": task, "agent": agent, "failed": failed, "errors": errors}
-                    | {"invalid": cell["invalid_answers"], "answers": cell["answers"]}
+                    | {"invalid": cell["invalid_answers"], "answers": cell["answers"], "reasons": cell["failures"]}
                 )
     return troubles
 
@@ -142,5 +144,5 @@ def _figure(value: float | None, digits: int = 2) -> str:
     return "–" if value is None else f"{value:.{digits}f}"
 
 
-def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{value:.0%}"
+def _percent(value: float | None, digits: int = 0) -> str:
+    return "–" if value is None else f"{value:.{digits}%}"

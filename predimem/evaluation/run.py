@@ -11,17 +11,19 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from predimem.evaluation.categories import Categories, format_categories, summarise_categories
 from predimem.evaluation.jobs import EvaluationError, Job, Player, Row, WorkerPool
 from predimem.evaluation.journal import Journal
 from predimem.evaluation.machine import machine, revision
 from predimem.evaluation.published import best_published
 from predimem.evaluation.report import load_traces, write_report
 from predimem.evaluation.summary import compare, summarise, summarise_means
+from predimem.evaluation.video import Film
 
 __all__ = ["EvaluationConfig", "EvaluationError", "Player", "format_table", "run_evaluation"]
 
@@ -33,7 +35,8 @@ class EvaluationConfig:
     """What to play: for each task and agent, seeds seed_start ... seed_start + episodes - 1.
 
     out: the folder for everything written. workers: processes that play side by side.
-    videos_per_task: for each task and agent, that many first episodes are filmed.
+    videos_per_task: for each task and agent, that many first episodes are filmed, as `film` says.
+    traces_per_task: for that many, the record of every control step is kept; None: for all.
     episode_timeout_s: a worker that plays one episode for so long is stopped, and the episode is an
     error; a task's first episode includes building its environment. overwrite: throw away what `out`
     holds. retry_errors: on resuming, play the episodes again that ended in an error (never those that
@@ -48,6 +51,8 @@ class EvaluationConfig:
     out: str = "runs/eval"
     workers: int = 1
     videos_per_task: int = 2
+    film: Film = field(default_factory=Film)
+    traces_per_task: int | None = None
     episode_timeout_s: float = 1800.0
     overwrite: bool = False
     retry_errors: bool = False
@@ -64,10 +69,13 @@ class EvaluationConfig:
             raise ValueError(f"episode_timeout_s: expected more than 0, got {self.episode_timeout_s}")
 
 
-def run_evaluation(config: EvaluationConfig, make_player: Callable[[], Player]) -> dict[str, Any]:
+def run_evaluation(
+    config: EvaluationConfig, make_player: Callable[[], Player], categories: Categories | None = None
+) -> dict[str, Any]:
     """Play what is not in the journal yet, write results.json and report.html, print and return the results.
 
-    make_player must be picklable: each worker process builds its own player with it, once. Raises
+    make_player must be picklable: each worker process builds its own player with it, once. categories:
+    category -> tasks, where the suite groups its tasks; they get figures and a table of their own. Raises
     EvaluationError where a player cannot be built or `out` holds another evaluation's episodes.
     After Ctrl-C (KeyboardInterrupt) the same call goes on with the episodes that are missing.
     """
@@ -85,6 +93,10 @@ def run_evaluation(config: EvaluationConfig, make_player: Callable[[], Player]) 
         raise
     pool.close()
     results = _results(config, jobs, journal, provenance, time.monotonic() - began_s)
+    if categories:
+        table = results["results"]
+        played = [journal.rows[job.key] for job in jobs]
+        results["categories"] = summarise_categories(played, config.agents, table, categories)
     _write_results(out / "results.json", results)
     report = write_report(results, load_traces(results, out), out)
     print(f"\n{format_table(results)}\n\nreport: {report}")
@@ -94,7 +106,13 @@ def run_evaluation(config: EvaluationConfig, make_player: Callable[[], Player]) 
 def plan_jobs(config: EvaluationConfig) -> list[Job]:
     """Every episode of the evaluation, in the order of the results."""
     return [
-        Job(task, agent, config.seed_start + i, record=i < config.videos_per_task)
+        Job(
+            task,
+            agent,
+            config.seed_start + i,
+            film=config.film if i < config.videos_per_task else None,
+            trace=config.traces_per_task is None or i < config.traces_per_task,
+        )
         for task in config.tasks
         for agent in config.agents
         for i in range(config.episodes)
@@ -103,6 +121,8 @@ def plan_jobs(config: EvaluationConfig) -> list[Job]:
 
 def format_table(results: dict[str, Any]) -> str:
     """The success table for a terminal, beside the best published figure of each task."""
+    if "categories" in results:
+        return format_categories(results)
     agents, suite = results["config"]["agents"], results["suite"]
     header = ["task", *agents, "best published"]
     lines = [header]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import fields
 from statistics import fmean, median
@@ -27,12 +28,17 @@ def as_result(row: Row) -> EpisodeResult:
 
 
 def summarise(rows: Sequence[Row]) -> dict[str, Any]:
-    """The figures of one agent at one task. What did not occur is None; errors are in no rate."""
+    """The figures of one agent at one task. What did not occur is None; errors are in no rate.
+
+    failures: why episodes failed, where the environment says so, and how many, most frequent first.
+    """
     results = [as_result(row) for row in rows]
     scored = [row for row in rows if row["status"] != "error"]
     failed = [row for row in rows if row["status"] == "error"]
     successes = sum(row["status"] == "success" for row in scored)
     low, high = wilson_interval(successes, len(scored))
+    csr_low, csr_high = bootstrap_mean({"": [stage_share(as_result(row)) for row in scored]})
+    reasons = Counter(_first_line(row) for row in scored if row["status"] == "failure" and row["message"])
     names = sorted({name for row in scored for name in row["metrics"]})
     metrics = {name: _mean([row["metrics"].get(name) for row in scored]) for name in names}
     return {
@@ -42,8 +48,11 @@ def summarise(rows: Sequence[Row]) -> dict[str, Any]:
         "ci_low": low,
         "ci_high": high,
         "errors": len(failed),
-        "error_messages": sorted({row["message"].splitlines()[0] for row in failed if row["message"]}),
+        "error_messages": sorted({_first_line(row) for row in failed if row["message"]}),
+        "failures": dict(reasons.most_common()),
         "csr": csr(results),
+        "csr_ci_low": csr_low,
+        "csr_ci_high": csr_high,
         "wrong_first_touch": metrics.get("wrong_first_touch"),
         "steps_mean": _mean([row["steps"] for row in scored]),
         "plan_age_mean": _mean([row["plan_age_steps"] for row in scored]),
@@ -112,6 +121,10 @@ def compare(rows: Sequence[Row], tasks: Sequence[str], agents: Sequence[str]) ->
 
 def _is(row: Row, task: str, agent: str) -> bool:
     return row["task"] == task and row["agent"] == agent
+
+
+def _first_line(row: Row) -> str:
+    return row["message"].splitlines()[0]
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

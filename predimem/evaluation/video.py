@@ -13,20 +13,34 @@ import os
 import textwrap
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
+from predimem.evaluation.stages import PANEL_PX, Stage, draw_stages, stages_of
 from predimem.types import EpisodeResult, Observation, StepResult, Tick
 
 HISTORY_STEPS = 256
 THUMBNAIL_PX = 96
+CAMERA_PX = 384
 
 INK, FAINT, PAPER, PANEL = (236, 236, 232), (150, 152, 158), (18, 19, 23), (34, 36, 42)
 GOOD, BAD, WARN = (84, 190, 120), (228, 92, 84), (232, 170, 64)
 OUTCOME = {"success": ("SUCCESS", GOOD), "failure": ("FAILURE", BAD), "error": ("ERROR", WARN)}
+
+
+@dataclass(frozen=True)
+class Film:
+    """How an episode is filmed: one frame for every so many control steps, shown at `fps`."""
+
+    every_steps: int = 1
+    fps: float = 5.0
+
+
+LONG_EPISODES = Film(every_steps=4, fps=12.0)
 
 
 class KeyframeThumbnails:
@@ -61,21 +75,28 @@ class KeyframeThumbnails:
 
 
 class VideoRecorder:
-    """A Subscriber that writes one MP4 (H.264, yuv420p): cameras side by side, what S2 decided, memory.
+    """A Subscriber that writes one MP4 (H.264, yuv420p): cameras side by side, what S2 decided, memory,
+    and the stages where a step's `info` names them.
 
     path: where the video goes; it appears there when the episode has ended. scale: enlargement of
-    the cameras' pictures. fps: frames per second; one frame is one control step.
+    the cameras' pictures; None: as much as makes them about 384 px wide.
     """
 
-    def __init__(self, path: str | Path, fps: float = 5.0, scale: int = 3, title: str = ""):
+    def __init__(self, path: str | Path, film: Film | None = None, scale: int | None = None, title: str = ""):
         self._path = Path(path)
         self._partial = self._path.with_suffix(".partial.mp4")
-        self._fps = fps
+        self._film = film or Film()
         self._scale = scale
         self._title = title
         self._thumbnails = KeyframeThumbnails()
         self._writer: Any = None
-        self._last: tuple[Observation, Tick] | None = None
+        self._last: tuple[Observation, Tick, tuple[Stage, ...]] | None = None
+        self._has_memory = True
+
+    @property
+    def every_steps(self) -> int:
+        """Control steps between two frames: no picture is needed in between."""
+        return self._film.every_steps
 
     def on_reset(self, observation: Observation, instruction: str, episode_id: str) -> None:
         import imageio.v2 as imageio
@@ -85,7 +106,7 @@ class VideoRecorder:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._writer = imageio.get_writer(
             self._partial,
-            fps=self._fps,
+            fps=self._film.fps,
             codec="libx264",
             pixelformat="yuv420p",
             macro_block_size=2,
@@ -95,8 +116,12 @@ class VideoRecorder:
 
     def on_step(self, observation: Observation, action: np.ndarray, tick: Tick, result: StepResult) -> None:
         self._thumbnails.on_step(observation, action, tick, result)
-        self._writer.append_data(self._draw(observation, tick, None))
-        self._last = (result.observation, tick)
+        if self._last is None:  # an agent that at first neither waits, plans nor infers has no S1 and no S2
+            self._has_memory = tick.held_action or tick.plan_arrived or tick.s1_latency_s is not None
+        stages = stages_of(result.info)
+        if observation.step % self._film.every_steps == 0:
+            self._writer.append_data(self._draw(observation, tick, stages, None))
+        self._last = (result.observation, tick, stages)
 
     def on_end(self, result: EpisodeResult) -> None:
         """Show the outcome for two seconds and finish the file. Without a single step there is no video."""
@@ -105,22 +130,27 @@ class VideoRecorder:
             return
         if self._last is not None:
             frame = self._draw(*self._last, result)
-            for _ in range(max(1, round(2 * self._fps))):
+            for _ in range(max(1, round(2 * self._film.fps))):
                 self._writer.append_data(frame)
         self._writer.close()
         self._writer = None
         if self._last is not None:
             os.replace(self._partial, self._path)
 
-    def _draw(self, observation: Observation, tick: Tick, result: EpisodeResult | None) -> np.ndarray:
-        cameras = [_enlarged(image, self._scale) for image in observation.images.values()]
+    def _draw(
+        self, observation: Observation, tick: Tick, stages: tuple[Stage, ...], result: EpisodeResult | None
+    ) -> np.ndarray:
+        cameras = [self._enlarged(image) for image in observation.images.values()]
         names = list(observation.images)
-        gap, head, strip = 8, 92, 126
-        width = max(sum(c.width for c in cameras) + gap * (len(cameras) + 1), 640)
+        gap, strip = 8, 126 if self._has_memory else 8
+        pictures = sum(c.width for c in cameras) + gap * (len(cameras) + 1)
+        width = max(pictures + (PANEL_PX if stages else 0), 640)
+        lines = textwrap.wrap(self._instruction, (width - 150) // 7, max_lines=2, placeholder=" …") or [""]
+        head = 92 + 17 * (len(lines) - 1)
         height = head + max(c.height for c in cameras) + strip
         canvas = Image.new("RGB", (width + width % 2, height + height % 2), PAPER)
         draw = ImageDraw.Draw(canvas)
-        self._draw_head(draw, width, observation, tick)
+        self._draw_head(draw, width, lines, observation, tick)
         x = gap
         for camera, name in zip(cameras, names, strict=True):
             canvas.paste(camera, (x, head))
@@ -128,17 +158,27 @@ class VideoRecorder:
                 (x + 6, head + 4), name.replace("_", " "), INK, _font(13), stroke_width=2, stroke_fill=PAPER
             )
             x += camera.width + gap
-        self._draw_memory(canvas, draw, tick, observation.step, height - strip)
+        draw_stages(draw, x + 6, head + 4, stages)
+        if self._has_memory:
+            self._draw_memory(canvas, draw, tick, observation.step, height - strip)
         if result is not None:
-            _draw_outcome(draw, canvas.size, head, height - strip, result)
+            _draw_outcome(draw, (pictures if stages else canvas.width, canvas.height), head, height - strip, result)
         return np.asarray(canvas)
 
-    def _draw_head(self, draw: ImageDraw.ImageDraw, width: int, observation: Observation, tick: Tick) -> None:
+    def _enlarged(self, image: np.ndarray) -> Image.Image:
+        height, width = image.shape[:2]
+        scale = self._scale or max(1, CAMERA_PX // width)
+        return Image.fromarray(image).resize((width * scale, height * scale), Image.Resampling.BICUBIC)
+
+    def _draw_head(
+        self, draw: ImageDraw.ImageDraw, width: int, instruction: list[str], observation: Observation, tick: Tick
+    ) -> None:
         draw.text((10, 8), self._title, FAINT, _font(14))
-        draw.text(
-            (10, 27), textwrap.shorten(self._instruction, width // 7, placeholder=" …"), FAINT, _font(14)
-        )
-        draw.text((10, 50), tick.subtask or "no plan yet", INK if tick.subtask else FAINT, _font(26))
+        for row, line in enumerate(instruction):
+            draw.text((10, 27 + 17 * row), line, FAINT, _font(14))
+        top = 50 + 17 * (len(instruction) - 1)
+        idle = "no plan yet" if self._has_memory else ""
+        draw.text((10, top), tick.subtask or idle, INK if tick.subtask else FAINT, _font(26))
         right = [f"step {observation.step}   {observation.time_s:.2f} s"]
         if tick.plan_age_steps is not None:
             right.append(f"plan is {tick.plan_age_steps} step{'s' * (tick.plan_age_steps != 1)} old")
@@ -194,11 +234,6 @@ def _draw_outcome(
     draw.text((x, y), word, colour, font)
     if result.message:
         draw.text((14, bottom - 26), result.message.splitlines()[0][:90], WARN, _font(14))
-
-
-def _enlarged(image: np.ndarray, scale: int) -> Image.Image:
-    height, width = image.shape[:2]
-    return Image.fromarray(image).resize((width * scale, height * scale), Image.Resampling.BICUBIC)
 
 
 def _thumbnail(image: np.ndarray) -> Image.Image:

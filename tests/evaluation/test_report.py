@@ -100,6 +100,9 @@ def test_long_and_empty_episodes_can_be_drawn(finished: tuple[Path, dict[str, An
     assert len(places) > 5 and min(places) >= 165 and max(places) + 64 <= 921
     assert all(b - a >= 64 for a, b in pairwise(places))
     assert timeline(trace | {"ticks": []}) == ""
+    alone = {"plan_arrived": False, "s1_latency_s": None, "held_action": False, "plan_age_steps": None}
+    scripted = timeline(trace | {"ticks": [tick | alone for tick in trace["ticks"]], "thumbnails": {}})
+    assert "watch" in scripted and "S2" not in scripted and "action" not in scripted
 
 
 def test_a_report_without_traces_or_scored_episodes(tmp_path: Path) -> None:

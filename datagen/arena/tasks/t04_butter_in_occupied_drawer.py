@@ -34,6 +34,8 @@ TASK = Task(
     name="ButterInOccupiedDrawer",
     title="Put Butter in Not-Empty Drawer",
     category="occlusion",
-    objects=("butter", "cookies"),
+    objects=("butter", "cookies", "chocolate_pudding"),
     variants=tuple(_variant(drawer) for drawer in DRAWERS),
+    drawn="which drawer holds the cookies",
+    remember="which drawers were looked into, and which of them was not empty",
 )

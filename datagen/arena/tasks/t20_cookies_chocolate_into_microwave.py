@@ -1,4 +1,4 @@
-"""Task 20: the cookies onto the mat in the microwave, then the chocolate beside them, on the same side."""
+"""Task 20: the cookies onto the mat in the microwave, then the chocolate pudding beside them, on the same side."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _variant(side: str) -> Variant:
             open_joint("open microwave", "microwave"),
             pick("pick cookies", "cookies"),
             place("place cookies", "cookies", side),
-            pick("pick chocolate", "chocolate_pudding", memory="sequence"),
+            pick("pick chocolate", "chocolate_pudding", memory="occlusion"),
             place("place chocolate", "chocolate_pudding", side, memory="occlusion"),
             close_joint("close microwave", "microwave", memory="occlusion"),
         ),
@@ -29,6 +29,8 @@ TASK = Task(
     name="CookiesChocolateIntoMicrowave",
     title="Put Cookies Chocolate into Microwave",
     category="occlusion",
-    objects=("cookies", "chocolate_pudding"),
+    objects=("cookies", "chocolate_pudding", "popcorn"),
     variants=(_variant("microwave_left"), _variant("microwave_right")),
+    drawn="which side of the microwave has the mat",
+    remember="what is in the microwave and on which side: the cameras hardly see its left half",
 )

@@ -1,0 +1,123 @@
+"""The arena's agents as `assemble` builds them, on the real physics, and an episode that is filmed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import imageio.v3 as imageio
+import pytest
+
+import datagen.arena
+from datagen.arena.layout import draw_layout
+from datagen.arena.tasks import TASKS, task_of
+from predimem.assemble import PlayConfig, Player, all_tasks, check_agents, task_categories, task_names
+from predimem.evaluation.film import film_episode
+from predimem.evaluation.suites.arena import ArenaEnvironment
+from predimem.interfaces import Subscriber
+from predimem.oracles import RandomAgent
+from predimem.recording import TraceRecorder
+from predimem.runtime import run_episode
+from predimem.types import EpisodeResult
+
+TASK = task_of(1)
+
+
+@pytest.fixture(scope="module")
+def player() -> Iterator[Player]:
+    player = Player(PlayConfig(suite="arena"))
+    yield player
+    player.close()
+
+
+def seed_with(variant_of_seed_0: bool) -> int:
+    """A seed whose hidden state is that of seed 0, or one whose is not."""
+    first = draw_layout(TASK, 0).variant
+    return next(s for s in range(1, 100) if (draw_layout(TASK, s).variant == first) == variant_of_seed_0)
+
+
+def test_all_tasks_have_names_and_a_category() -> None:
+    names = all_tasks("arena")
+    assert len(names) == len(TASKS) == 26
+    assert task_names("arena", ["4", "PourWineIntoMugTwice", "predimem/Arena-TransferButterCreamCheese-v0"]) == (
+        "ButterInOccupiedDrawer",
+        "PourWineIntoMugTwice",
+        "TransferButterCreamCheese",
+    )
+    categories = task_categories("arena")
+    assert categories is not None and task_categories("mikasa") is None
+    assert {name: len(tasks) for name, tasks in categories.items()} == {
+        "transferring": 4, "occlusion": 11, "counting": 7, "sequence": 4,
+    }  # fmt: skip
+    assert sorted(name for tasks in categories.values() for name in tasks) == sorted(names)
+
+
+def test_who_plays_what() -> None:
+    check_agents(["oracle", "script", "random"], "arena")
+    with pytest.raises(ValueError, match="unknown agent 'script'; there are: predimem"):
+        check_agents(["script"], "mikasa")
+
+
+def test_the_oracle_succeeds_and_says_what_it_does(player: Player) -> None:
+    recorder = TraceRecorder()
+    seed = seed_with(False)
+    result = player.play(TASK.name, "oracle", seed, [recorder])
+    assert (result.status, result.message) == ("success", "")
+    assert result.stages_passed == result.stages_total == TASK.stages
+    said = list(dict.fromkeys(tick["subtask"] for tick in recorder.trace["ticks"]))
+    assert said == [subtask.label for subtask in TASK.variants[draw_layout(TASK, seed).variant].subtasks]
+
+
+def test_the_script_plays_seed_0_whatever_the_seed(player: Player) -> None:
+    result = player.play(TASK.name, "script", seed_with(False))
+    assert result.status == "failure" and result.message.startswith("out of time: ")
+    assert result.stages_passed < TASK.stages
+    assert player.play(TASK.name, "script", seed_with(True)).status == "success"
+
+
+def test_of_the_arena_one_environment_is_kept(player: Player) -> None:
+    player.play(TASK.name, "oracle", 1)
+    first = player._environments[TASK.name]
+    player.play(TASK.name, "oracle", 2)
+    assert player._environments == {TASK.name: first}
+    result = player.play("PourWineIntoMugTwice", "random", 1)
+    assert list(player._environments) == ["PourWineIntoMugTwice"]
+    assert player._environments["PourWineIntoMugTwice"].action_dim == 7
+    assert result.status == "failure" and result.metrics["clipped_actions"] == 0.0
+
+
+def test_what_the_figures_depend_on(player: Player) -> None:
+    provenance = player.provenance()
+    assert provenance["suite_version"].startswith("arena ") and provenance["weights"] == {}
+
+
+class ShortPlayer:
+    """Plays a few steps of one environment at random."""
+
+    def __init__(self, environment: ArenaEnvironment):
+        self._environment = environment
+
+    def play(self, task: str, agent: str, seed: int, subscribers: Sequence[Subscriber]) -> EpisodeResult:
+        return run_episode(self._environment, RandomAgent(7), task, agent, seed, subscribers)
+
+    def provenance(self) -> dict[str, Any]:
+        return {}
+
+    def close(self) -> None:
+        self._environment.close()
+
+
+def test_a_filmed_episode_can_be_watched(tmp_path: Path) -> None:
+    env = datagen.arena.make(10, obs_mode="none", sim_backend="cpu", render_backend="auto", image_px=64)
+    player = ShortPlayer(ArenaEnvironment(env, camera_every=4, horizon=10))
+    path = tmp_path / "videos" / "wine.mp4"
+    result = film_episode(player, "PourWineIntoMugTwice", "random", 3, path)
+    assert (result.status, result.message) == ("failure", "out of time: pick wine bottle")
+    assert [p.name for p in path.parent.iterdir()] == ["wine.mp4"]
+    frames = list(imageio.imiter(path))
+    assert len(frames) == 3 + 24  # steps 0, 4 and 8, and the outcome for two seconds
+    assert frames[0].shape[1] >= 2 * 6 * 64 + 300  # two cameras, enlarged, and the list of stages
+    with pytest.raises(ValueError, match="expected a seed"):
+        film_episode(player, "PourWineIntoMugTwice", "random", -1, path)
+    player.close()
