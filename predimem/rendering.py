@@ -127,7 +127,7 @@ def decimate(
     reconfigured; calling it again changes nothing. The RealSense body on the wrist ("camera_link",
     four fifths of all triangles) is small and gets the finer grid. Of ManiSkill's 100 m of ground,
     which is textured, the part within `ground_m` of the origin stays as it is. Meshes that were read
-    from files are clustered once per process: a call for the same robot costs a millisecond.
+    from files are clustered once per process: a later call for the same robot costs 2 ms.
     """
     from sapien.render import RenderBodyComponent
 

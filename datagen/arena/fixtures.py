@@ -194,4 +194,9 @@ def mat_offset_m(place: str) -> tuple[float, float]:
 
 # A pour counts while the bottle's mouth is within this distance of the target's axis.
 POUR_RADIUS_M: dict[str, float] = {"cookies": 0.05, "frying_pan": 0.08, "mug_red": 0.04, "mug_white": 0.04}
-POUR_TOP_M: dict[str, float] = {"cookies": 0.022, "frying_pan": PAN_HEIGHT_M, "mug_red": MUG_HEIGHT_M, "mug_white": MUG_HEIGHT_M}
+POUR_TOP_M: dict[str, float] = {
+    "cookies": 0.022,
+    "frying_pan": PAN_HEIGHT_M,
+    "mug_red": MUG_HEIGHT_M,
+    "mug_white": MUG_HEIGHT_M,
+}

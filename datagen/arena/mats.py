@@ -26,4 +26,4 @@ def carry_mats(env: ArenaEnv) -> None:
         now = raw_pose(mat)
         mat.set_pose(Pose.create_from_pq(torch.where(marked[:, None], point, now[:, :3]), now[:, 3:]))
     if carried and env.gpu_sim_enabled:
-        env.scene._gpu_apply_all()
+        env.scene.px.gpu_apply_rigid_dynamic_data()  # not the joints' data, which would undo this step's targets
