@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from mani_skill.utils.structs import Pose
@@ -26,4 +26,5 @@ def carry_mats(env: ArenaEnv) -> None:
         now = raw_pose(mat)
         mat.set_pose(Pose.create_from_pq(torch.where(marked[:, None], point, now[:, :3]), now[:, 3:]))
     if carried and env.gpu_sim_enabled:
-        env.scene.px.gpu_apply_rigid_dynamic_data()  # not the joints' data, which would undo this step's targets
+        physics: Any = env.scene.px
+        physics.gpu_apply_rigid_dynamic_data()  # not the joints' data, which would undo this step's targets
