@@ -46,7 +46,7 @@ class Arm:
         """Take the robot's true pose as the command: after every reset of the environment."""
         robot = self._env.agent.robot
         self.kinematics = ArmKinematics(robot, np.array(ROBOT_BASE_M), np.array(REST_QPOS_RAD))
-        self.q = robot.qpos[0, :7].cpu().numpy().astype(float)
+        self.q = self.true_q
         self.position, self.rotation = self.kinematics.forward(self.q)
         self.rest_position, self.rest_rotation = self.kinematics.forward(np.array(REST_QPOS_RAD))
         self.gripper = OPEN
@@ -61,6 +61,10 @@ class Arm:
     @property
     def true_rotation(self) -> np.ndarray:
         return quat2mat(tcp_pose(self._env)[0, 3:].cpu().numpy().astype(float))
+
+    @property
+    def true_q(self) -> np.ndarray:
+        return self._env.agent.robot.qpos[0, :7].cpu().numpy().astype(float)
 
     @property
     def finger_gap_m(self) -> float:
@@ -160,6 +164,8 @@ class Arm:
 
     def joints(self, q: np.ndarray, settle: int = 2) -> Motion:
         """All joints at once to q [7], starting and ending softly."""
+        if self.relative:  # the arm's own inverse kinematics let the elbow drift away from the model's
+            self.q = self.true_q
         start = self.q
         steps = max(1, int(np.ceil(np.abs(q - start).max() / JOINT_SPEED_RAD_S * CONTROL_HZ)))
         for i in range(1, steps + 1):

@@ -26,7 +26,7 @@ from datagen.arena.fixtures import DOOR, DRAWERS, FIXTURES, PLACES
 from datagen.arena.subtasks import Skill, Subtask
 from predimem.evaluation.metrics import wilson_interval
 
-TASKS = (1, 2, 3, 4, 6, 7, 10, 13, 16, 18, 19, 20, 25)
+TASKS = (1, 2, 4, 6, 8, 10, 13, 16, 19, 20, 25)
 SETTLE_STEPS = 10
 Case = tuple[str, str]  # skill, target
 Trial = tuple[Case, bool, int]  # done, control steps
