@@ -193,6 +193,25 @@ class SampleMaker:
         return [step for step in range(len(episode)) if episode.subtask_at(step) == cue]
 
 
+def write_training_data(
+    folder: Path,
+    episodes: Sequence[Episode],
+    prompt: PromptConfig,
+    memory: MemoryConfig,
+    config: DatasetConfig,
+    seed: int,
+) -> Path:
+    """The JSONL of the episodes that are for training, as `write_jsonl` writes it, with a progress bar.
+
+    Raises DatasetError for episodes kept for evaluation, ValueError for frames that lack a camera.
+    """
+    from tqdm import tqdm
+
+    training, _ = split_episodes(episodes, config.validation_fraction)
+    samples = SampleMaker(training, memory, config).draw(config.samples, random.Random(seed))
+    return write_jsonl(folder, iter(tqdm(samples, total=config.samples, unit="sample")), prompt, config)
+
+
 def write_jsonl(folder: Path, samples: Iterator[Sample], prompt: PromptConfig, config: DatasetConfig) -> Path:
     """Write `train.jsonl` (and, as PNG, the images beside it) atomically; the path of the JSONL."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import shlex
 import shutil
 import subprocess
@@ -25,7 +24,7 @@ from typing import Any
 from memory_bank import MemoryConfig
 from planner.base import BaseConfig, link_pretrained_base, make_tiny_base, tiny_hf_config, tiny_processor
 from planner.checkpoint import PlannerSpec
-from planner.dataset import DatasetConfig, SampleMaker, split_episodes, write_jsonl
+from planner.dataset import DatasetConfig, split_episodes, write_training_data
 from planner.model import ObjectiveConfig, PrediMemForConditionalGeneration
 from planner.prompt import PromptConfig
 from planner.swift_command import SftConfig, last_checkpoint, swift_command, swift_environment
@@ -176,10 +175,7 @@ class _Run:
         folder, config = self.out / "data", self.config
         if (folder / "train.jsonl").is_file():
             return
-        training, _ = split_episodes(self.episodes, config.dataset.validation_fraction)
-        maker = SampleMaker(training, config.memory, config.dataset)
-        samples = maker.draw(config.dataset.samples, random.Random(config.seed))
-        write_jsonl(folder, samples, config.prompt, config.dataset)
+        write_training_data(folder, self.episodes, config.prompt, config.memory, config.dataset, config.seed)
 
     def sft(self) -> None:
         done = self.out / "sft" / "done"

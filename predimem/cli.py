@@ -22,12 +22,17 @@ train_app = typer.Typer(no_args_is_help=True, help="Train the planner (S2) or th
 verify_app = typer.Typer(no_args_is_help=True, help="Check a model against an independent reference.")
 app.add_typer(train_app, name="train")
 app.add_typer(verify_app, name="verify")
+export_app = typer.Typer(no_args_is_help=True, help="Write episodes in the formats of other tools.")
+import_app = typer.Typer(no_args_is_help=True, help="Read data sets of others as episodes.")
+app.add_typer(export_app, name="export")
+app.add_typer(import_app, name="import")
 
 Out = Annotated[Path, typer.Option(help="Folder for everything that the command writes.")]
 Workers = Annotated[int, typer.Option(help="Processes; each builds its own simulator and models.")]
 Weights = Annotated[str | None, typer.Option(help="Folder with planner/, actor/, ...; default: shipped.")]
 Agents = Annotated[str, typer.Option("--agent", "--agents", help="Agents, comma-separated.")]
 Tasks = Annotated[str, typer.Option(help="Task ids, comma-separated.")]
+Episodes = Annotated[Path, typer.Option(help="Folder of episodes.")]
 ImagePx = Annotated[int, typer.Option(help="Width and height of the arena's pictures.")]
 
 
@@ -182,6 +187,21 @@ def datagen(
     collect(load_config(CollectConfig, config), make_training_environment, workers=workers)
 
 
+@app.command()
+def decompose(
+    task: Annotated[str, typer.Option(help="Task of the arena: its number, name or Gymnasium id.")],
+    seed: Annotated[int, typer.Option(help="Seed of the episode.")] = 0,
+    instruction: Annotated[str | None, typer.Option(help="Other words for the task; default: its own.")] = None,
+    endpoint: Annotated[str | None, typer.Option(help="Ask a model at this OpenAI-compatible address.")] = None,
+    model: Annotated[str | None, typer.Option(help="The model's name at the endpoint.")] = None,
+    out: Annotated[Path | None, typer.Option(help="File for the JSON; default: standard output.")] = None,
+) -> None:
+    """Break an instruction of the arena down into steps: by rules, or by a model that sees the scene."""
+    from datagen.decompose.command import decompose_episode
+
+    decompose_episode(task, seed, instruction, endpoint, model, out)
+
+
 @train_app.command("planner")
 def train_planner(
     config: Annotated[Path, typer.Option(help="Recipe, see configs/planner/.")],
@@ -248,6 +268,66 @@ def verify_planner(
         print(task, json.dumps(scores.to_dict()))
 
 
+@export_app.command("sft")
+def export_sft(
+    episodes: Episodes,
+    out: Out,
+    config: Annotated[Path | None, typer.Option(help="Recipe, see configs/planner/; default: the paper's.")] = None,
+    images: Annotated[str | None, typer.Option(help="`png` (files) or `base64`; default: the config's.")] = None,
+    samples: Annotated[int | None, typer.Option(help="Lines; default: the config's.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of the drawing; default: the config's.")] = None,
+) -> None:
+    """The JSONL that ms-swift trains S2 with, as `predimem train planner` makes it (002 §8)."""
+    from planner.dataset import write_training_data
+    from planner.prompt import PromptConfig
+    from planner.train import TrainConfig
+    from predimem.config import load_config
+    from predimem.episodes import list_episodes, load_episode
+
+    if (out / "train.jsonl").exists():
+        raise ValueError(f"{out} holds a train.jsonl already: choose another --out")
+    loaded = [load_episode(path) for path in list_episodes(episodes)]
+    if config is not None:
+        recipe = load_config(TrainConfig, config)
+    else:
+        recipe = TrainConfig(prompt=PromptConfig(cameras=tuple(loaded[0].images)))
+    changes = {"image_format": images, "samples": samples}
+    dataset = replace(recipe.dataset, **{name: value for name, value in changes.items() if value is not None})
+    seed = recipe.seed if seed is None else seed
+    print(write_training_data(out, loaded, recipe.prompt, recipe.memory, dataset, seed))
+
+
+@export_app.command("robomemarena")
+def export_hdf5(episodes: Episodes, out: Out) -> None:
+    """RoboMemArena's HDF5 files, one for each subtask. Ctrl-C, then again: goes on."""
+    from datagen.export.robomemarena import export_robomemarena
+
+    print(f"{export_robomemarena(episodes, out)} files in {out}")
+
+
+@export_app.command("lerobot")
+def export_to_lerobot(
+    episodes: Episodes,
+    out: Out,
+    robot: Annotated[str, typer.Option(help="LeRobot's `robot_type`.")] = "panda",
+) -> None:
+    """A LeRobotDataset, v3.0: parquet, MP4 and tables. Ctrl-C, then again: goes on."""
+    from datagen.export.lerobot import export_lerobot
+
+    print(f"{export_lerobot(episodes, out, robot)} episodes in {out}")
+
+
+@import_app.command("robomemarena")
+def import_hdf5(
+    data: Annotated[Path, typer.Option(help="Folder with <category>/<task>_dataset/subtask_data/*.hdf5.")],
+    out: Out,
+) -> None:
+    """RoboMemArena's HDF5 files, released or exported, as episodes. Ctrl-C, then again: goes on."""
+    from datagen.export.robomemarena_import import import_robomemarena
+
+    print(f"{import_robomemarena(data, out)} episodes in {out}")
+
+
 def _evaluate(config: EvaluationConfig, play: PlayConfig) -> None:
     from predimem.assemble import check_agents, check_weights, make_player, task_categories, task_names
     from predimem.evaluation.run import run_evaluation
@@ -268,7 +348,7 @@ def main() -> None:
     """Entry point: errors of the user's input are one clear line, not a traceback."""
     try:
         app()
-    except (ValueError, FileNotFoundError, VulkanError) as error:
+    except (ValueError, FileNotFoundError, ConnectionError, VulkanError) as error:
         raise SystemExit(f"predimem: {error}") from None
 
 

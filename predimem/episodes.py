@@ -141,6 +141,20 @@ def load_episode(path: str | Path) -> Episode:
     return _episode(json.loads(meta), arrays)
 
 
+def episode_checksum(path: str | Path) -> str:
+    """The checksum noted in an episode file, by which what was derived from it names its source.
+
+    Only noted, not verified: `load_episode` does that. Raises EpisodeError if there is none.
+    """
+    import h5py
+
+    try:
+        with h5py.File(path, "r") as file:
+            return str(file.attrs["checksum"])
+    except (OSError, RuntimeError, KeyError) as error:
+        raise EpisodeError(f"{path} is not a PrediMem episode, or damaged: {error}") from error
+
+
 def _collect(arrays: dict[str, np.ndarray], name: str, item: Any) -> None:
     if hasattr(item, "shape"):
         arrays[name] = item[()]

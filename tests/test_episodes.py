@@ -14,6 +14,7 @@ from predimem.episodes import (
     Episode,
     EpisodeError,
     SubtaskSpan,
+    episode_checksum,
     episode_path,
     list_episodes,
     load_episode,
@@ -77,6 +78,17 @@ def test_round_trip(stored: Path) -> None:
         expected = getattr(written.alternatives, name)
         np.testing.assert_array_equal(getattr(read.alternatives, name), expected)
         assert getattr(read.alternatives, name).dtype == expected.dtype
+
+
+def test_the_checksum_tells_episodes_apart(stored: Path, tmp_path: Path) -> None:
+    checksum = episode_checksum(stored)
+    save_episode(tmp_path / "same.h5", load_episode(stored))
+    save_episode(tmp_path / "other.h5", replace(load_episode(stored), success=False))
+    assert len(checksum) == 64 and episode_checksum(tmp_path / "same.h5") == checksum
+    assert episode_checksum(tmp_path / "other.h5") != checksum
+    stored.write_bytes(b"something else")
+    with pytest.raises(EpisodeError, match="not a PrediMem episode"):
+        episode_checksum(stored)
 
 
 def test_without_alternatives(tmp_path: Path) -> None:

@@ -1,0 +1,142 @@
+"""References: places that neither the instruction nor the first picture can tell, named by what tells them apart.
+
+A decomposition is made before anything has moved. What lies in a shut drawer cannot be named then, so
+a step names it by its description, and what executes the steps resolves that by looking. `resolve` is the
+true answer, for tests and for comparing a decomposition with a task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from datagen.arena.fixtures import DRAWERS, JOINTS, PLACES
+from datagen.arena.subtasks import Skill, Subtask
+from datagen.arena.task import Variant
+from datagen.decompose.steps import Step
+
+
+@dataclass(frozen=True)
+class Reference:
+    """called: names in plain English. note: what it is and when it can be told. candidates: places it may be."""
+
+    name: str
+    called: tuple[str, ...]
+    note: str
+    candidates: tuple[str, ...]
+
+
+_BASKETS = ("basket_left", "basket_right")
+_PLATES = ("plate_left", "plate_right")
+_SHELVES = ("shelf_left", "shelf_right")
+_HALVES = tuple(f"{name}_{side}" for name in JOINTS for side in ("left", "right"))
+
+REFERENCES = (
+    Reference(
+        "occupied_drawer",
+        ("occupied drawer", "filled drawer", "used drawer", "full drawer"),
+        "the one drawer that holds something already; known once all drawers have been looked into",
+        DRAWERS,
+    ),
+    Reference(
+        "empty_drawer",
+        ("empty drawer", "unused drawer", "free drawer", "vacant drawer"),
+        "the one drawer that holds nothing; known once all drawers have been looked into",
+        DRAWERS,
+    ),
+    Reference(
+        "marked_basket",
+        ("marked basket", "red mat", "mat", "red mark", "mark"),
+        "the basket that has a red mat on its floor",
+        _BASKETS,
+    ),
+    Reference(
+        "marked_half",
+        ("marked side", "marked half", "red mat", "mat", "red mark", "mark"),
+        "the half, left or right, of the drawer or microwave that has a red mat on it; known once it is open",
+        _HALVES,
+    ),
+    Reference(
+        "other_plate",
+        ("other plate", "other side", "empty plate", "second plate", "opposite plate", "free plate", "unused plate"),
+        "the plate that nothing is on at the start",
+        _PLATES,
+    ),
+    Reference(
+        "other_shelf",
+        (
+            "other shelf",
+            "other side",
+            "other shelf cabinet",
+            "other cabinet",
+            "empty shelf",
+            "empty shelf cabinet",
+            "second shelf",
+            "opposite shelf",
+            "free shelf",
+            "unused shelf",
+        ),
+        "the shelf cabinet that nothing is in at the start",
+        _SHELVES,
+    ),
+)
+
+
+def resolve(reference: str, variant: Variant) -> str | None:
+    """The place that a reference means in a variant; None where none is meant, or several."""
+    used, marked = set(variant.start.values()), set(variant.mats)
+    answers = {
+        "occupied_drawer": used & set(DRAWERS),
+        "empty_drawer": set(DRAWERS) - used,
+        "marked_basket": marked & set(_BASKETS),
+        "marked_half": marked & set(_HALVES),
+        "other_plate": set(_PLATES) - used if used & set(_PLATES) else set(),
+        "other_shelf": set(_SHELVES) - used if used & set(_SHELVES) else set(),
+    }
+    if reference not in answers:
+        raise ValueError(f"unknown reference {reference!r}: there are {', '.join(answers)}")
+    (answer, *more) = sorted(answers[reference]) or [None]
+    return None if more else answer
+
+
+def resolve_steps(steps: Sequence[Step], variant: Variant) -> tuple[Step, ...]:
+    """The same steps with every reference replaced by the place that it means in `variant`.
+
+    Raises ValueError where a reference means nothing there.
+    """
+    names = {reference.name for reference in REFERENCES}
+    resolved = []
+    for step in steps:
+        if step.target in names:
+            place = resolve(step.target, variant)
+            if place is None:
+                raise ValueError(f"step {step.step_id}: {step.target!r} does not mean exactly one place in this scene")
+            step = replace(step, target=place)
+        resolved.append(step)
+    return tuple(resolved)
+
+
+def agrees(steps: Sequence[Step], variant: Variant) -> bool:
+    """Whether the steps, resolved, are those of the task: the same skills on the same targets in the same order.
+
+    A Place of the task whose object nothing picked before (tasks 4 and 5) counts as Move, then Place.
+    """
+    return [(s.planner, s.target) for s in resolve_steps(steps, variant)] == expected_steps(variant.subtasks)
+
+
+def expected_steps(subtasks: Sequence[Subtask]) -> list[tuple[Skill, str]]:
+    """(skill, target) of the subtasks of a task, with every pick made explicit."""
+    expected: list[tuple[Skill, str]] = []
+    held = ""
+    for subtask in subtasks:
+        if subtask.skill is Skill.PLACE:
+            if held != subtask.object:
+                expected.append((Skill.MOVE, subtask.object))
+            held = ""
+        elif subtask.skill is Skill.MOVE:
+            held = subtask.object
+        expected.append((subtask.skill, subtask.target))
+    return expected
+
+
+assert all(name in PLACES for reference in REFERENCES for name in reference.candidates)

@@ -1,0 +1,30 @@
+"""What a decomposition of an episode of the arena starts from: its instruction and the first picture."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from datagen.arena.layout import draw_layout
+from datagen.arena.task import Task
+
+IMAGE_PX = 256
+
+
+def instruction_of(task: Task, seed: int) -> str:
+    """What the robot is told in the episode of a seed."""
+    return task.variants[draw_layout(task, seed).variant].instruction
+
+
+def first_picture(task: Task, seed: int, image_px: int = IMAGE_PX) -> np.ndarray:
+    """uint8 [image_px, image_px, 3]: what the camera `agentview_rgb` sees before the first step.
+
+    Raises `predimem.vulkan.VulkanError` where nothing can render.
+    """
+    from datagen.arena.registration import create
+
+    env = create(task=task.task_id, obs_mode="none", render_backend="auto", image_px=image_px, sim_backend="cpu")
+    try:
+        env.reset(seed=seed)
+        return env.observe("rgb")["agentview_rgb"]["rgb"][0].cpu().numpy()
+    finally:
+        env.close()

@@ -1,0 +1,54 @@
+"""Statistics of a LeRobot data set: per episode, and merged over all as LeRobot merges them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+QUANTILES = {"q01": 0.01, "q10": 0.10, "q50": 0.50, "q90": 0.90, "q99": 0.99}
+PICTURES, PIXELS = 100, 128  # of an episode and along a side, at most about so many: LeRobot samples, too
+
+Stats = dict[str, np.ndarray]
+
+
+def column_stats(values: np.ndarray) -> Stats:
+    """Of numbers [T, D]: float64 [D] each, and `count` [1]."""
+    values = np.asarray(values, np.float64)
+    return _stats(values, len(values))
+
+
+def picture_stats(frames: np.ndarray) -> Stats:
+    """Of uint8 [T, H, W, 3]: per channel, of values in [0, 1], each [3, 1, 1]; `count` is in pictures."""
+    pixel = max(1, min(frames.shape[1:3]) // PIXELS)
+    picked = frames[:: -(-len(frames) // PICTURES), ::pixel, ::pixel]
+    stats = _stats(picked.reshape(-1, 3) / 255.0, len(picked))
+    return {name: value if name == "count" else value.reshape(3, 1, 1) for name, value in stats.items()}
+
+
+def merge_stats(parts: Sequence[Mapping[str, np.ndarray]]) -> Stats:
+    """Of the union of several parts; quantiles, which cannot be had from parts, as their weighted mean."""
+    stacked = {name: np.stack([part[name] for part in parts]) for name in parts[0]}
+    count = stacked["count"].sum()
+    weights = stacked["count"].reshape(-1, *[1] * (stacked["mean"].ndim - 1)) / count
+    mean = (weights * stacked["mean"]).sum(axis=0)
+    variance = (weights * (stacked["std"] ** 2 + (stacked["mean"] - mean) ** 2)).sum(axis=0)
+    return {
+        "min": stacked["min"].min(axis=0),
+        "max": stacked["max"].max(axis=0),
+        "mean": mean,
+        "std": np.sqrt(variance),
+        "count": np.array([count]),
+        **{name: (weights * stacked[name]).sum(axis=0) for name in QUANTILES},
+    }
+
+
+def _stats(values: np.ndarray, count: int) -> Stats:
+    return {
+        "min": values.min(axis=0),
+        "max": values.max(axis=0),
+        "mean": values.mean(axis=0),
+        "std": values.std(axis=0),
+        "count": np.array([count]),
+        **dict(zip(QUANTILES, np.quantile(values, list(QUANTILES.values()), axis=0), strict=True)),
+    }

@@ -1,0 +1,126 @@
+"""Export to RoboMemArena's HDF5 layout: one file for each subtask of each episode.
+
+`<category>/<task_id>_<task>_dataset/subtask_data/<primitive>_<order>_seed<seed>_task<task_id>.hdf5`, order
+from 0, blanks of the subtask's label as underscores. In each file: `data/demo_0/actions` [T, 7] and
+`data/demo_0/obs/` with `agentview_rgb` and `eye_in_hand_rgb` (uint8 [T, H, W, 3]), `ee_states`,
+`gripper_states`, `joint_states` (see `arena_state`). Numbers are float64, as released. The attribute
+`predimem` of `data` holds what the layout has no place for, so that the importer gets it all back.
+
+Actions are copied, not converted: the arena's controller moves 0.1 m and opens the gripper at +1, the
+release's is robosuite's, with other scales and the opposite sign.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from datagen.arena.task import Task
+from datagen.arena.tasks import task_of
+from datagen.export.arena_state import DIM, robot_arrays
+from predimem.episodes import Episode, EpisodeError, episode_checksum, list_episodes, load_episode
+
+CAMERAS = ("agentview_rgb", "eye_in_hand_rgb")
+NOTE = "predimem"
+
+
+def export_robomemarena(episodes: str | Path, out: str | Path, progress: bool = True) -> int:
+    """Write all episodes below the folder `episodes`; how many files there are then in all.
+
+    Files of an earlier, interrupted run are kept. Raises EpisodeError for an episode that the layout
+    cannot hold, and ValueError for a file that is there already and comes from another episode.
+    """
+    from tqdm import tqdm
+
+    files = 0
+    for path in tqdm(list_episodes(episodes), unit="episode", disable=not progress):
+        checksum, episode = episode_checksum(path), load_episode(path)
+        task = check_episode(episode, path)
+        for order in range(len(episode.subtasks)):
+            target = subtask_path(out, episode, task, order)
+            if target.exists():
+                _check_same(target, checksum, path)
+            else:
+                _write(target, episode, order, checksum)
+            files += 1
+    return files
+
+
+def check_episode(episode: Episode, path: str | Path) -> Task:
+    """The task of an arena episode whose spans follow each other without gaps; EpisodeError otherwise."""
+    if set(episode.images) != set(CAMERAS) or episode.state.shape[1] != DIM or episode.actions.shape[1] != 7:
+        raise EpisodeError(
+            f"{path}: RoboMemArena's layout holds the cameras {' and '.join(CAMERAS)}, a state of {DIM} numbers and "
+            f"actions of 7 (control mode pd_ee_delta_pose); this episode has {', '.join(episode.images)}, "
+            f"{episode.state.shape[1]} and {episode.actions.shape[1]}"
+        )
+    bounds = [0, *(span.end for span in episode.subtasks)]
+    if [span.start for span in episode.subtasks] != bounds[:-1] or bounds[-1] != len(episode):
+        raise EpisodeError(f"{path}: the subtask spans have to cover steps 0 to {len(episode)} without gaps")
+    for span in episode.subtasks:
+        if not re.fullmatch(r"[^_/\\]+", span.label):
+            raise EpisodeError(f"{path}: the subtask {span.label!r} cannot be part of a file name that is read back")
+    return task_of(episode.task)
+
+
+def subtask_path(root: str | Path, episode: Episode, task: Task, order: int) -> Path:
+    name = re.sub(r"(?<!^)(?=[A-Z])", "_", task.name).lower()
+    primitive = episode.subtasks[order].label.replace(" ", "_")
+    folder = Path(root) / task.category / f"{task.task_id}_{name}_dataset" / "subtask_data"
+    return folder / f"{primitive}_{order}_seed{episode.seed}_task{task.task_id}.hdf5"
+
+
+def _write(path: Path, episode: Episode, order: int, checksum: str) -> None:
+    """Atomically: a file under its final name is whole."""
+    import h5py
+
+    span = episode.subtasks[order]
+    steps = slice(span.start, span.end)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    with h5py.File(partial, "w") as file:
+        file.create_group("data").attrs[NOTE] = json.dumps(_note(episode, checksum))
+        demo = file.create_group("data/demo_0")
+        demo.create_dataset("actions", data=np.asarray(episode.actions[steps], np.float64))
+        for name, array in robot_arrays(episode.state[steps]).items():
+            demo.create_dataset(f"obs/{name}", data=array)
+        for camera in CAMERAS:
+            frames = np.asarray(episode.images[camera][steps], np.uint8)
+            demo.create_dataset(f"obs/{camera}", data=frames, chunks=(1, *frames.shape[1:]), compression="gzip")
+    os.replace(partial, path)
+
+
+def _note(episode: Episode, checksum: str) -> dict[str, Any]:
+    return {
+        "checksum": checksum,
+        "subtasks": len(episode.subtasks),
+        "suite": episode.suite,
+        "instruction": episode.instruction,
+        "control_hz": episode.control_hz,
+        "success": episode.success,
+        "goal": episode.goal,
+        "metadata": dict(episode.metadata),
+    }
+
+
+def read_note(data: Any) -> Mapping[str, Any]:
+    """What `_write` noted in the group `data` of a file; empty where the file is not ours."""
+    return json.loads(data.attrs[NOTE]) if NOTE in data.attrs else {}
+
+
+def _check_same(target: Path, checksum: str, path: Path) -> None:
+    import h5py
+
+    try:
+        with h5py.File(target, "r") as file:
+            found = read_note(file["data"]).get("checksum")
+    except (OSError, KeyError, ValueError) as error:
+        raise ValueError(f"{target} is there already and cannot be read ({error}): choose another --out") from error
+    if found != checksum:
+        raise ValueError(f"{target} is there already and does not come from {path}: choose another --out")

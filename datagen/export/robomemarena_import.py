@@ -1,0 +1,183 @@
+"""Import of RoboMemArena's HDF5 files, released or exported: the subtasks of a task and seed become one episode.
+
+The state gets the arena's layout (`arena_state`); pictures and actions are taken as they are. Keyframes are
+recomputed by Eq. 1-3 (`datagen.keyframes`). Released files do not hold the instruction, the rate or the
+outcome: the instruction is our task's of the same number (of the variant with the same subtasks, if there
+is one), the rate 20 Hz, and every demonstration counts as a success.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from datagen.arena.task import Task
+from datagen.arena.tasks import TASKS
+from datagen.export.arena_state import OPENING, POSITION, arena_state
+from datagen.export.robomemarena import CAMERAS, read_note
+from datagen.keyframes import KeyframeConfig, extract_keyframes
+from predimem.episodes import Episode, EpisodeError, SubtaskSpan, episode_path, save_episode
+
+SUITE = "robomemarena"
+CONTROL_HZ = 20.0
+WIDTHS = {"actions": 7, "obs/ee_states": 6, "obs/gripper_states": 2, "obs/joint_states": 7}
+FILE_NAME = re.compile(r"(?P<primitive>.+)_(?P<order>\d+)_seed(?P<seed>\d+)_task(?P<task>\d+)\.hdf5")
+
+
+@dataclass(frozen=True)
+class SubtaskFile:
+    """One file, by its name. order counts from 0."""
+
+    path: Path
+    label: str
+    order: int
+    seed: int
+    task_id: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Segment:
+    arrays: Mapping[str, np.ndarray]
+    note: Mapping[str, Any]
+
+
+def import_robomemarena(
+    data: str | Path, out: str | Path, config: KeyframeConfig | None = None, progress: bool = True
+) -> int:
+    """Write an episode file for every task and seed below the folder `data`; how many there are then.
+
+    Episodes that are in `out` already are left as they are, so that an interrupted import goes on.
+    Raises EpisodeError, naming the file, for what is missing, damaged or of another layout.
+    """
+    from tqdm import tqdm
+
+    groups = group_files(data)
+    for (task_id, seed), files in tqdm(groups.items(), unit="episode", disable=not progress):
+        target = episode_path(out, _task(task_id, files[0].path).name, seed)
+        if not target.exists():
+            save_episode(target, import_episode(files, config))
+    return len(groups)
+
+
+def group_files(data: str | Path) -> dict[tuple[int, int], list[SubtaskFile]]:
+    """(task id, seed) -> its files by order. Raises EpisodeError for none, misnamed or doubled files."""
+    groups: dict[tuple[int, int], list[SubtaskFile]] = {}
+    for path in sorted(Path(data).rglob("*.hdf5")):
+        if path.parent.name == "subtask_data":
+            file = parse_name(path)
+            groups.setdefault((file.task_id, file.seed), []).append(file)
+    if not groups:
+        raise EpisodeError(f"no files <category>/<task>_dataset/subtask_data/*.hdf5 under {data}")
+    for files in groups.values():
+        files.sort(key=lambda file: file.order)
+        for one, other in pairwise(files):
+            if one.order == other.order:
+                raise EpisodeError(f"{one.path} and {other.path} are the same subtask of the same episode")
+    return dict(sorted(groups.items()))
+
+
+def parse_name(path: Path) -> SubtaskFile:
+    match = FILE_NAME.fullmatch(path.name)
+    if match is None:
+        raise EpisodeError(f"{path}: expected a name <primitive>_<order>_seed<seed>_task<task id>.hdf5")
+    label = match["primitive"].replace("_", " ")
+    return SubtaskFile(path, label, int(match["order"]), int(match["seed"]), int(match["task"]))
+
+
+def import_episode(files: Sequence[SubtaskFile], config: KeyframeConfig | None = None) -> Episode:
+    """The episode whose subtasks are in `files`, by order. Raises EpisodeError as above."""
+    first = files[0]
+    task = _task(first.task_id, first.path)
+    segments = [_read(file.path) for file in files]
+    _check_complete(files, int(segments[0].note.get("subtasks", task.stages)))
+    _check_alike(files, segments)
+    ends = np.cumsum([len(segment.arrays["actions"]) for segment in segments]).tolist()
+    spans = zip([0, *ends[:-1]], ends, files, strict=True)
+    arrays = {name: np.concatenate([s.arrays[name] for s in segments]) for name in segments[0].arrays}
+    state = arena_state(arrays["obs/ee_states"], arrays["obs/gripper_states"], arrays["obs/joint_states"])
+    note = segments[0].note
+    hz = float(note.get("control_hz", CONTROL_HZ))
+    return Episode(
+        suite=note.get("suite", SUITE),
+        task=task.name,
+        seed=first.seed,
+        instruction=note.get("instruction") or _instruction(task, [file.label for file in files]),
+        control_hz=hz,
+        success=bool(note.get("success", True)),
+        images={camera: arrays[f"obs/{camera}"] for camera in CAMERAS},
+        state=state,
+        actions=arrays["actions"].astype(np.float32),
+        subtasks=tuple(SubtaskSpan(start, end, file.label) for start, end, file in spans),
+        keyframes=extract_keyframes(state[:, POSITION], state[:, OPENING], hz, config),
+        goal=note.get("goal", ""),
+        metadata=note.get("metadata", {}),
+    )
+
+
+def _task(task_id: int, path: Path) -> Task:
+    for task in TASKS:
+        if task.task_id == task_id:
+            return task
+    raise EpisodeError(f"{path}: there is no task {task_id}; known are 1 to {len(TASKS)}")
+
+
+def _instruction(task: Task, labels: list[str]) -> str:
+    same = [v for v in task.variants if [s.label for s in v.subtasks] == labels]
+    return (same or task.variants)[0].instruction
+
+
+def _check_complete(files: Sequence[SubtaskFile], expected: int) -> None:
+    missing = sorted(set(range(max(expected, files[-1].order + 1))) - {file.order for file in files})
+    if missing:
+        where = f"{files[0].path.parent}, seed {files[0].seed}, task {files[0].task_id}"
+        raise EpisodeError(f"{where}: the files of the subtasks {', '.join(map(str, missing))} are missing")
+
+
+def _check_alike(files: Sequence[SubtaskFile], segments: Sequence[_Segment]) -> None:
+    for file, segment in zip(files, segments, strict=True):
+        for camera in CAMERAS:
+            found, expected = (s.arrays[f"obs/{camera}"].shape[1:] for s in (segment, segments[0]))
+            if found != expected:
+                raise EpisodeError(f"{file.path}: {camera} is {found}, in {files[0].path.name} {expected}")
+        if segment.note.get("checksum") != segments[0].note.get("checksum"):
+            raise EpisodeError(f"{file.path} and {files[0].path.name} were exported from different episodes")
+
+
+def _read(path: Path) -> _Segment:
+    import h5py
+
+    try:
+        with h5py.File(path, "r") as file:
+            data: Any = file["data"]
+            demos = [name for name in data if name.startswith("demo_")]
+            if len(demos) != 1:
+                raise EpisodeError(f"{path}: expected one group data/demo_<n>, found {len(demos)}")
+            names = [*WIDTHS, *(f"obs/{camera}" for camera in CAMERAS)]
+            arrays = {name: np.asarray(data[f"{demos[0]}/{name}"]) for name in names}
+            note = read_note(data)
+    except EpisodeError:
+        raise
+    except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:  # h5py raises any of these
+        raise EpisodeError(f"{path} cannot be read (truncated or damaged?): {error}") from error
+    _check_arrays(path, arrays)
+    return _Segment(arrays, note)
+
+
+def _check_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    steps = len(arrays["actions"]) if arrays["actions"].ndim else 0
+    for name, array in arrays.items():
+        picture = name not in WIDTHS
+        good = array.ndim == 4 and array.shape[3] == 3 if picture else array.shape[1:] == (WIDTHS[name],)
+        if not good or picture != (array.dtype == np.uint8):
+            expected = "uint8 [T, H, W, 3]" if picture else f"numbers [T, {WIDTHS[name]}]"
+            raise EpisodeError(f"{path}: {name} has to be {expected}, it is {array.dtype} {list(array.shape)}")
+        if not picture and not np.isfinite(array).all():
+            raise EpisodeError(f"{path}: {name} holds values that are not finite")
+        if len(array) != steps or steps == 0:
+            raise EpisodeError(f"{path}: {name} has {len(array)} steps, the actions have {steps}; 1 or more, all equal")

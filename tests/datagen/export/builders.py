@@ -1,0 +1,98 @@
+"""Episodes of the arena: made by hand in milliseconds, and played by the oracle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+import datagen.arena
+from datagen.arena.tasks import task_of
+from datagen.export.arena_state import OPENING, POSITION
+from datagen.keyframes import extract_keyframes
+from datagen.record import spans
+from datagen.skills.solver import OracleSolver
+from predimem.episodes import Episode, SubtaskSpan, episode_path, save_episode
+from predimem.evaluation.suites.arena import CONTROL_HZ, ArenaEnvironment, rotation_6d
+
+PX = 32
+
+
+def make_episode(task: int = 1, seed: int = 1000, steps_each: int = 5, px: int = PX) -> Episode:
+    """All subtasks of a task. The hand wanders about, turned at random; pictures are smooth gradients."""
+    rng = np.random.default_rng(seed)
+    spec = task_of(task)
+    variant = spec.variants[seed % len(spec.variants)]
+    labels = [s.label for s in variant.subtasks]
+    steps = steps_each * len(labels)
+    quaternions = rng.normal(size=(steps, 4))
+    quaternions /= np.linalg.norm(quaternions, axis=1, keepdims=True)
+    state = np.concatenate(
+        [
+            np.cumsum(rng.normal(scale=0.01, size=(steps, 3)), axis=0),
+            [rotation_6d(q) for q in quaternions],
+            np.where(np.arange(steps) % 10 < 5, 0.08, 0.03)[:, None],
+            rng.uniform(-2.5, 2.5, (steps, 7)),
+        ],
+        axis=1,
+    ).astype(np.float32)
+    return Episode(
+        suite="arena",
+        task=spec.name,
+        seed=seed,
+        instruction=variant.instruction,
+        control_hz=CONTROL_HZ,
+        success=True,
+        images={camera: _pictures(rng, steps, px) for camera in ("agentview_rgb", "eye_in_hand_rgb")},
+        state=state,
+        actions=rng.uniform(-1, 1, (steps, 7)).astype(np.float32),
+        subtasks=tuple(SubtaskSpan(i * steps_each, (i + 1) * steps_each, label) for i, label in enumerate(labels)),
+        keyframes=extract_keyframes(state[:, POSITION], state[:, OPENING], CONTROL_HZ),
+        goal=labels[-1],
+        metadata={"retries": 1},
+    )
+
+
+def _pictures(rng: np.random.Generator, steps: int, px: int) -> np.ndarray:
+    """uint8 [steps, px, px, 3]: a colour for each step, brighter downwards, so that frames can be told apart."""
+    colours = rng.integers(20, 180, (steps, 1, 1, 3))
+    shade = np.linspace(0, 60, px)[:, None, None]
+    return (colours + np.broadcast_to(shade, (px, px, 1))).astype(np.uint8)
+
+
+def save(root: Path, *episodes: Episode) -> Path:
+    for episode in episodes:
+        save_episode(episode_path(root, episode.task, episode.seed), episode)
+    return root
+
+
+def play_episode(task: int = 1, seed: int = 1000, px: int = 64, look_every: int = 12, into_second: int = 10) -> Episode:
+    """The oracle's first subtask and the beginning of its second, with a picture every `look_every` steps."""
+    options = {"obs_mode": "none", "control_mode": "pd_ee_delta_pose", "sim_backend": "cpu", "render_backend": "auto"}
+    environment = ArenaEnvironment(datagen.arena.make(task, image_px=px, **options), camera_every=look_every)
+    observation = environment.reset(seed)
+    solver = OracleSolver(environment.simulation)
+    observations, actions, labels = [], [], []
+    second = environment.simulation.variant().subtasks[1].label
+    while labels.count(second) < into_second:
+        action = solver.action()
+        observations.append(observation)
+        actions.append(action)
+        labels.append(solver.subtask)
+        observation = environment.step(action).observation
+    instruction = environment.instruction
+    environment.close()
+    state = np.stack([o.state for o in observations])
+    return Episode(
+        suite="arena",
+        task=task_of(task).name,
+        seed=seed,
+        instruction=instruction,
+        control_hz=CONTROL_HZ,
+        success=False,
+        images={name: np.stack([o.images[name] for o in observations]) for name in observations[0].images},
+        state=state,
+        actions=np.stack(actions),
+        subtasks=spans(labels),
+        keyframes=extract_keyframes(state[:, POSITION], state[:, OPENING], CONTROL_HZ),
+    )
