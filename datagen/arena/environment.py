@@ -36,6 +36,7 @@ from predimem import rendering
 
 CONTROL_HZ = 20
 CAMERAS = ("agentview_rgb", "eye_in_hand_rgb")
+DEPTH_CAMERAS = ("agentview_depth", "eye_in_hand_depth")  # at the same places, for making data
 CONTROL_MODES = ("pd_ee_delta_pose", "pd_joint_pos")
 ROBOT_MESHES = ("light", "stock")
 # From over the robot's right side one sees into the drawers and into the microwave, and the arm hides little.
@@ -54,7 +55,8 @@ class ArenaEnv(BaseEnv):
     pictures there is only what the robot feels (joints, TCP). control_mode: one of `CONTROL_MODES`.
     render_backend: None has a renderer where obs_mode or render_mode need one, "auto" always (for
     `observe`), "none" never; else ManiSkill's. robot_meshes: what is seen of the robot, "light" (coarse
-    and quick to render) or "stock"; nothing else differs. reward_mode: "sparse" (1 success, -1 failure) or "none".
+    and quick to render) or "stock"; nothing else differs. depth_px: width and height of the
+    `DEPTH_CAMERAS`, which are there for `observe` only if this is given. reward_mode: "sparse" (1 success, -1 failure) or "none".
     num_envs: more than one needs PhysX on a GPU. The code is written for N worlds and has been run with
     one on the CPU; `tests/datagen/arena/test_environment.py` has the checks for a machine with a GPU.
 
@@ -83,6 +85,7 @@ class ArenaEnv(BaseEnv):
         *,
         task: int | str,
         image_px: int = 128,
+        depth_px: int | None = None,
         num_envs: int = 1,
         obs_mode: str = "state",
         control_mode: str = CONTROL_MODES[0],
@@ -94,7 +97,7 @@ class ArenaEnv(BaseEnv):
         **kwargs: Any,
     ):
         self.task: Task = task_of(task)
-        self._image_px = image_px
+        self._image_px, self._depth_px = image_px, depth_px
         self._robot_meshes = robot_meshes
         self.fixtures: dict[str, Any] = {}
         self.objects: dict[str, Any] = {}
@@ -125,22 +128,20 @@ class ArenaEnv(BaseEnv):
 
     @property
     def _default_sensor_configs(self) -> list[CameraConfig]:
-        size = {"width": self._image_px, "height": self._image_px, "near": 0.01, "far": 10}
         scene = sapien_utils.look_at(AGENTVIEW_EYE_M, AGENTVIEW_TARGET_M)
         turned: Any = euler2quat(0.0, HAND_CAMERA_TILT_RAD - np.pi / 2, np.pi)
         hand: Any = sapien.Pose(list(HAND_CAMERA_M), turned)
-        # ManiSkill's default shader pack, "minimal", is slower here than the pack "default".
-        return [
-            CameraConfig(CAMERAS[0], scene, fov=AGENTVIEW_FOV_RAD, shader_pack="default", **size),
-            CameraConfig(
-                CAMERAS[1],
-                hand,
-                fov=HAND_CAMERA_FOV_RAD,
-                mount=self.agent.robot.links_map["panda_hand"],
-                shader_pack="default",
-                **size,
-            ),
-        ]
+        mount = self.agent.robot.links_map["panda_hand"]
+
+        def pair(names: tuple[str, str], px: int) -> list[CameraConfig]:
+            # ManiSkill's default shader pack, "minimal", is slower here than the pack "default".
+            common: Any = {"width": px, "height": px, "near": 0.01, "far": 10, "shader_pack": "default"}
+            return [
+                CameraConfig(names[0], scene, fov=AGENTVIEW_FOV_RAD, **common),
+                CameraConfig(names[1], hand, fov=HAND_CAMERA_FOV_RAD, mount=mount, **common),
+            ]
+
+        return pair(CAMERAS, self._image_px) + (pair(DEPTH_CAMERAS, self._depth_px) if self._depth_px else [])
 
     @property
     def _default_human_render_camera_configs(self) -> CameraConfig:
@@ -297,8 +298,8 @@ class ArenaEnv(BaseEnv):
 
     # ---- what cameras see, and the whole state
 
-    def observe(self, mode: str = "rgb") -> dict[str, dict[str, torch.Tensor]]:
-        """What the cameras see now: {camera: {"rgb": uint8 [N, H, W, 3], "depth": int16 [N, H, W, 1] in mm, ...}}.
+    def observe(self, mode: str = "rgb", cameras: Sequence[str] = CAMERAS) -> dict[str, dict[str, torch.Tensor]]:
+        """What cameras see now: {camera: {"rgb": uint8 [N, H, W, 3], "depth": int16 [N, H, W, 1] in mm, ...}}.
 
         mode: "rgb", "rgbd" or textures joined by "+", of which "segmentation" [N, H, W, 1] has the ids of
         `segmentation_id_map`. The only rendering of an environment with obs_mode "none", which steps as
@@ -309,8 +310,9 @@ class ArenaEnv(BaseEnv):
             raise ValueError("this environment has no renderer: make it with render_backend='auto'")
         visual = _textures(mode)
         self.scene.update_render(update_sensors=True, update_human_render_cameras=False)
-        self.capture_sensor_data()
-        return {name: camera.get_obs(**vars(visual)) for name, camera in self._sensors.items()}
+        for name in cameras:
+            self._sensors[name].capture()
+        return {name: self._sensors[name].get_obs(**vars(visual)) for name in cameras}
 
     def get_state_dict(self) -> Any:
         """The whole state, [N, D] each, task memory included: see `saving`. `get_state` is its flat form."""

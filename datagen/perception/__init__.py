@@ -1,0 +1,1 @@
+"""What the executor knows of the world: it looks at it with cameras."""
