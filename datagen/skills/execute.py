@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 from datagen.arena.fixtures import DOOR, DRAWERS, PLACES
-from datagen.arena.subtasks import Skill, Subtask
+from datagen.arena.subtasks import Skill
 from datagen.skills.arm import Arm, Motion
 from datagen.skills.door import close_door, open_door
 from datagen.skills.drawer import close_drawer, open_drawer
@@ -16,7 +16,20 @@ from datagen.skills.pour import pour
 from datagen.skills.scene import Scene
 
 
-def skill(arm: Arm, scene: Scene, subtask: Subtask) -> Motion:
+class Order(Protocol):
+    """A `Subtask`, or anything else that says what is to be done with what."""
+
+    @property
+    def skill(self) -> Skill: ...
+
+    @property
+    def target(self) -> str: ...
+
+    @property
+    def object(self) -> str: ...
+
+
+def skill(arm: Arm, scene: Scene, subtask: Order) -> Motion:
     """The motion for a subtask. Place and Pour begin by picking their object up, where the hand does not hold it."""
     target = subtask.target
     if subtask.skill in (Skill.PLACE, Skill.POUR) and not holds(arm, scene, subtask.object):

@@ -7,7 +7,6 @@ import math
 import numpy as np
 
 from datagen.arena.fixtures import PLACES
-from datagen.arena.objects import OBJECTS
 from datagen.skills.arm import OPEN, Arm, Motion
 from datagen.skills.drawer import TRANSIT_M
 from datagen.skills.pick import half_height_m, holds
@@ -54,7 +53,7 @@ def place_in_microwave(arm: Arm, scene: Scene, object: str, place: str) -> Motio
     rotation = nearest([ahead, ahead @ FLIP], arm.rest_rotation)
     in_hand = arm.true_rotation.T @ (scene.position_m(object) - arm.true_position)
     turned = rotation @ arm.true_rotation.T @ scene.rotation(object)
-    height = float(np.abs(turned[2]) @ OBJECTS[object].half_m)
+    height = float(np.abs(turned[2]) @ scene.extent(object).half_m)
     floor = slot_m(scene, object, place)
     target = floor + np.array([0.0, 0.0, height + RELEASE_M]) - rotation @ in_hand
     target[2] = max(target[2], floor[2] + LOWEST_M)

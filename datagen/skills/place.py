@@ -10,7 +10,7 @@ from datagen.arena.fixtures import BASKET_HEIGHT_M, FIXTURES, PAN_HEIGHT_M, PLAC
 from datagen.skills.arm import OPEN, Arm, Motion
 from datagen.skills.pick import PALM_M, TRAVEL_M, down, easiest, half_height_m, holds
 from datagen.skills.rotations import UP
-from datagen.skills.scene import Scene
+from datagen.skills.scene import Scene, place_point_m
 
 CARRY_M = 0.18  # the lowest point of what is carried is above every basket, shelf and bottle
 RELEASE_M = 0.006  # above the floor of the place
@@ -54,7 +54,7 @@ def set_down(
 
 def slot_m(scene: Scene, object: str, place: str) -> np.ndarray:
     """[3]: the first free slot of a place, on its floor; if none is free, the one with most room."""
-    points = [scene.place_point_m(place, slot) for slot in PLACES[place].slots_m]
+    points = [place_point_m(scene, place, slot) for slot in PLACES[place].slots_m]
     free = [point for point in points if room_m(scene, object, point) > SLOT_FREE_M]
     return free[0] if free else max(points, key=lambda point: room_m(scene, object, point))
 

@@ -7,7 +7,6 @@ import math
 import numpy as np
 
 from datagen.arena.fixtures import POUR_TOP_M
-from datagen.arena.objects import OBJECTS
 from datagen.arena.predicates import POUR_STEPS
 from datagen.skills.arm import CONTROL_HZ, Arm, Motion
 from datagen.skills.pick import half_height_m, holds
@@ -33,7 +32,7 @@ def pour(arm: Arm, scene: Scene, object: str, target: str) -> Motion:
     """
     if not holds(arm, scene, object):
         return
-    mouth = scene.position_m(object) + OBJECTS[object].half_height_m * scene.rotation(object) @ UP
+    mouth = scene.position_m(object) + scene.extent(object).half_m[2] * scene.rotation(object) @ UP
     mouth_in_hand = arm.true_rotation.T @ (mouth - arm.true_position)
     over = scene.position_m(target) + (POUR_TOP_M[target] + MOUTH_ABOVE_M) * UP
     tilt = _tilt(arm, mouth_in_hand, over)

@@ -1,17 +1,70 @@
-"""What skills know of the world: positions of things, and how far drawers and doors are open."""
+"""What skills know of the world: where things are, how big, how far drawers and doors are open, how to grasp."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from transforms3d.quaternions import quat2mat
 
 from datagen.arena.fixtures import PLACES
+from datagen.arena.objects import OBJECTS
+
+if TYPE_CHECKING:
+    from datagen.skills.arm import Arm
+
+TcpPose = tuple[np.ndarray, np.ndarray]  # position [3] in m and rotation [3, 3] in the world
 
 
-class Scene:
-    """The true state of an `ArenaEnv` of one world, in NumPy: metres, radians, world frame."""
+@dataclass(frozen=True)
+class Extent:
+    """half_m: half the size along the object's own axes. round: about its z axis."""
+
+    half_m: tuple[float, float, float]
+    round: bool = False
+
+
+class Scene(Protocol):
+    """All in metres and radians, in the world frame. Only the table's other things are asked for by name."""
+
+    @property
+    def objects(self) -> tuple[str, ...]:
+        """Those whose place is known."""
+        ...
+
+    @property
+    def fixtures(self) -> tuple[str, ...]:
+        """The task's furniture besides the kitchen's."""
+        ...
+
+    def position_m(self, name: str) -> np.ndarray:
+        """[3]: of an object (its centre), fixture, drawer, or the microwave's "door" (its hinge)."""
+        ...
+
+    def rotation(self, name: str) -> np.ndarray:
+        """[3, 3]"""
+        ...
+
+    def extent(self, object: str) -> Extent: ...
+
+    def opening(self, joint: str) -> float:
+        """m for drawers, rad for the microwave's door."""
+        ...
+
+    def grasp(self, arm: Arm, object: str) -> TcpPose | None:
+        """The TCP's pose to grasp an object at; None if there is no way to."""
+        ...
+
+
+def place_point_m(scene: Scene, place: str, offset_m: tuple[float, float]) -> np.ndarray:
+    """[3]: a point on the floor of a place, `offset_m` (x, y, in the frame of its fixture) from its middle."""
+    spec = PLACES[place]
+    return scene.position_m(spec.frame) + scene.rotation(spec.frame) @ np.add(spec.centre_m, [*offset_m, 0.0])
+
+
+class TrueScene:
+    """The true state of an `ArenaEnv` of one world: the `Scene` of solvers that know everything."""
 
     def __init__(self, env: Any):
         self._env = env
@@ -22,27 +75,26 @@ class Scene:
 
     @property
     def fixtures(self) -> tuple[str, ...]:
-        """The task's furniture besides the kitchen's."""
         return self._env.task.fixtures
 
     def position_m(self, name: str) -> np.ndarray:
-        """[3]: of an object, fixture, drawer, or the microwave's "door" (its hinge)."""
         return self._env.world().position_m[name][0].cpu().numpy().astype(float)
 
     def rotation(self, name: str) -> np.ndarray:
-        """[3, 3]"""
         return quat2mat(self._env.world().rotation[name][0].cpu().numpy().astype(float))
 
+    def extent(self, object: str) -> Extent:
+        spec = OBJECTS[object]
+        return Extent(spec.half_m, spec.shape == "cylinder")
+
     def opening(self, joint: str) -> float:
-        """m for drawers, rad for the microwave's door."""
         return float(self._env.world().joint[joint][0])
+
+    def grasp(self, arm: Arm, object: str) -> TcpPose | None:
+        from datagen.skills.known_grasp import known_grasp
+
+        return known_grasp(arm, self, object)
 
     def holds(self, predicate: Any) -> bool:
         """Whether a predicate of the benchmark is true now."""
         return bool(predicate(self._env.world())[0])
-
-    def place_point_m(self, place: str, offset_m: tuple[float, float]) -> np.ndarray:
-        """[3]: a point on the floor of a place, `offset_m` (x, y, in the frame of its fixture) from its middle."""
-        spec = PLACES[place]
-        in_frame = np.add(spec.centre_m, [*offset_m, 0.0])
-        return self.position_m(spec.frame) + self.rotation(spec.frame) @ in_frame

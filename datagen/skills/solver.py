@@ -10,7 +10,7 @@ import numpy as np
 from datagen.arena.subtasks import Subtask
 from datagen.skills.arm import Arm, Motion
 from datagen.skills.execute import skill
-from datagen.skills.scene import Scene
+from datagen.skills.scene import TrueScene
 
 SETTLE_STEPS = 10  # after a motion, for things to come to rest and its stage to pass
 RETRY_FROM_M = 0.30  # another attempt begins with the hand this high
@@ -26,7 +26,7 @@ class _Solver:
 
     def reset(self) -> None:
         """Begin anew; to be called after each reset of the environment."""
-        self._arm, self._scene = Arm(self._env), Scene(self._env)
+        self._arm, self._scene = Arm(self._env), TrueScene(self._env)
         self._motion: Motion = iter(())
         self._subtask = ""
 

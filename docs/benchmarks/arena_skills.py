@@ -54,7 +54,7 @@ def play(task_and_mode_and_seeds: tuple[int, str, Iterable[int]]) -> list[Trial]
     from datagen.skills.arm import Arm
     from datagen.skills.execute import run, skill
     from datagen.skills.pick import holds, pick
-    from datagen.skills.scene import Scene
+    from datagen.skills.scene import TrueScene
 
     torch.set_num_threads(1)
     task, control_mode, seeds = task_and_mode_and_seeds
@@ -64,7 +64,7 @@ def play(task_and_mode_and_seeds: tuple[int, str, Iterable[int]]) -> list[Trial]
     trials: list[Trial] = []
     for seed in seeds:
         env.reset(seed=seed)
-        arm, scene = Arm(env), Scene(env)
+        arm, scene = Arm(env), TrueScene(env)
         for stage, subtask in enumerate(env.variant().subtasks):
             if subtask.skill is Skill.PLACE and not holds(arm, scene, subtask.object):
                 run(env, arm, pick(arm, scene, subtask.object))  # this one is not counted

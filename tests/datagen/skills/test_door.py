@@ -9,7 +9,7 @@ from datagen.arena.predicates import Closed, Opened
 from datagen.skills.arm import Arm
 from datagen.skills.door import close_door, open_door
 from datagen.skills.execute import run
-from datagen.skills.scene import Scene
+from datagen.skills.scene import TrueScene
 from tests.datagen.skills import arena
 
 STEPS = 240  # two thirds of what the task leaves for it
@@ -18,7 +18,7 @@ STEPS = 240  # two thirds of what the task leaves for it
 @pytest.mark.parametrize("seed, control_mode", [(0, "pd_joint_pos"), (2, "pd_ee_delta_pose")])
 def test_the_door_is_opened_and_closed(seed: int, control_mode: str) -> None:
     env = arena(20, seed, control_mode)
-    arm, scene = Arm(env), Scene(env)
+    arm, scene = Arm(env), TrueScene(env)
     objects = {name: scene.position_m(name) for name in scene.objects}
     for motion, done in ((open_door, Opened), (close_door, Closed)):
         assert not scene.holds(done(DOOR))
@@ -33,7 +33,7 @@ def test_the_door_is_opened_and_closed(seed: int, control_mode: str) -> None:
 @pytest.mark.parametrize("motion, done", [(open_door, Opened), (close_door, Closed)])
 def test_a_door_that_was_left_ajar(motion, done) -> None:
     env = arena(20, 3)
-    arm, scene = Arm(env), Scene(env)
+    arm, scene = Arm(env), TrueScene(env)
     env.scene.articulations["microwave"].set_qpos(torch.tensor([[0.5]]))
     run(env, arm, motion(arm, scene))
     assert scene.holds(done(DOOR))

@@ -10,7 +10,7 @@ from datagen.arena.predicates import Closed, Inside, Opened
 from datagen.skills.arm import Arm
 from datagen.skills.drawer import close_drawer, open_drawer
 from datagen.skills.execute import run
-from datagen.skills.scene import Scene
+from datagen.skills.scene import TrueScene
 from tests.datagen.skills import arena
 
 STEPS = 200  # half of what the task leaves for it
@@ -26,7 +26,7 @@ def leave_open(env: ArenaEnv, opening_m: float) -> None:
 @pytest.mark.parametrize("seed, drawer", enumerate(DRAWERS))
 def test_a_drawer_is_opened_and_closed(seed: int, drawer: str) -> None:
     env = arena(4, seed)
-    arm, scene = Arm(env), Scene(env)
+    arm, scene = Arm(env), TrueScene(env)
     butter, occupied = scene.position_m("butter"), env.variant().start["cookies"]
     for motion, done in ((open_drawer, Opened), (close_drawer, Closed)):
         assert not scene.holds(done(drawer))
@@ -41,7 +41,7 @@ def test_a_drawer_is_opened_and_closed(seed: int, drawer: str) -> None:
 
 def test_a_drawer_is_opened_by_relative_actions() -> None:
     env = arena(4, 3, "pd_ee_delta_pose")
-    arm, scene = Arm(env), Scene(env)
+    arm, scene = Arm(env), TrueScene(env)
     run(env, arm, open_drawer(arm, scene, "middle_drawer"))
     assert scene.holds(Opened("middle_drawer"))
     env.close()
@@ -50,7 +50,7 @@ def test_a_drawer_is_opened_by_relative_actions() -> None:
 @pytest.mark.parametrize("motion, done", [(open_drawer, Opened), (close_drawer, Closed)])
 def test_a_drawer_that_was_left_ajar(motion, done) -> None:
     env = arena(12, 0)
-    arm, scene = Arm(env), Scene(env)
+    arm, scene = Arm(env), TrueScene(env)
     leave_open(env, 0.06)
     run(env, arm, motion(arm, scene, "top_drawer"))
     assert scene.holds(done("top_drawer"))
@@ -59,7 +59,7 @@ def test_a_drawer_that_was_left_ajar(motion, done) -> None:
 
 def test_an_open_drawer_is_left_alone() -> None:
     env = arena(12, 0)
-    arm, scene = Arm(env), Scene(env)
+    arm, scene = Arm(env), TrueScene(env)
     leave_open(env, 0.19)
     run(env, arm, open_drawer(arm, scene, "top_drawer"))
     assert scene.opening("top_drawer") == pytest.approx(0.19, abs=1e-3)

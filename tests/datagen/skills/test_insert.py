@@ -6,14 +6,14 @@ from datagen.arena.predicates import Closed, Inside, Placed
 from datagen.skills.arm import Arm
 from datagen.skills.execute import run, skill
 from datagen.skills.insert import place_in_drawer, place_in_microwave
-from datagen.skills.scene import Scene
+from datagen.skills.scene import TrueScene
 from tests.datagen.skills import arena
 
 
 @pytest.mark.parametrize("task, seed, side", [(12, 3, "left"), (12, 0, "right"), (24, 1, "left"), (24, 0, "right")])
 def test_two_objects_go_in_and_it_shuts(task: int, seed: int, side: str) -> None:
     env = arena(task, seed)
-    arm, scene = Arm(env), Scene(env)
+    arm, scene = Arm(env), TrueScene(env)
     subtasks = env.variant().subtasks
     assert subtasks[2].target.endswith(side)
     for subtask in subtasks:
@@ -28,7 +28,7 @@ def test_two_objects_go_in_and_it_shuts(task: int, seed: int, side: str) -> None
 
 def test_the_object_goes_beside_what_the_drawer_holds() -> None:
     env = arena(4, 2)
-    arm, scene = Arm(env), Scene(env)
+    arm, scene = Arm(env), TrueScene(env)
     occupied = env.variant().start["cookies"]
     for subtask in env.variant().subtasks[-3:]:
         run(env, arm, skill(arm, scene, subtask))
@@ -39,7 +39,7 @@ def test_the_object_goes_beside_what_the_drawer_holds() -> None:
 
 def test_an_empty_hand_does_nothing() -> None:
     env = arena(12, 0)
-    arm, scene = Arm(env), Scene(env)
+    arm, scene = Arm(env), TrueScene(env)
     assert run(env, arm, place_in_drawer(arm, scene, "cookies", "middle_drawer")) == 0
     assert run(env, arm, place_in_microwave(arm, scene, "cookies", "microwave")) == 0
     env.close()

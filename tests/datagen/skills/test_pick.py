@@ -8,7 +8,7 @@ from datagen.arena.predicates import Held
 from datagen.skills.arm import OPEN, Arm
 from datagen.skills.execute import run
 from datagen.skills.pick import half_height_m, holds, pick
-from datagen.skills.scene import Scene
+from datagen.skills.scene import TrueScene
 from tests.datagen.skills import arena
 
 
@@ -23,7 +23,7 @@ from tests.datagen.skills import arena
 )
 def test_it_is_held(task: int, seed: int, object: str, control_mode: str) -> None:
     env = arena(task, seed, control_mode)
-    arm, scene = Arm(env), Scene(env)
+    arm, scene = Arm(env), TrueScene(env)
     assert not holds(arm, scene, object)
     assert run(env, arm, pick(arm, scene, object)) < 110
     assert holds(arm, scene, object) and scene.holds(Held(object))
@@ -32,7 +32,7 @@ def test_it_is_held(task: int, seed: int, object: str, control_mode: str) -> Non
 
 def test_a_bottle_that_fell_over_can_be_picked_and_an_empty_grasp_is_known() -> None:
     env = arena(10, 3)
-    arm, scene = Arm(env), Scene(env)
+    arm, scene = Arm(env), TrueScene(env)
     x, y, _ = scene.position_m("wine_bottle")
     lying = torch.tensor([[0.7071068, 0.7071068, 0.0, 0.0]])
     env.objects["wine_bottle"].set_pose(Pose.create_from_pq(torch.tensor([[x, y, 0.023]], dtype=torch.float32), lying))

@@ -9,7 +9,7 @@ from datagen.skills.arm import Arm
 from datagen.skills.execute import run
 from datagen.skills.pick import pick
 from datagen.skills.place import place, room_m, slot_m, table_point_m
-from datagen.skills.scene import Scene
+from datagen.skills.scene import TrueScene, place_point_m
 from tests.datagen.skills import arena
 
 
@@ -24,7 +24,7 @@ from tests.datagen.skills import arena
 )
 def test_it_is_placed_upright(task: int, object: str, where: str) -> None:
     env = arena(task, 1)
-    arm, scene = Arm(env), Scene(env)
+    arm, scene = Arm(env), TrueScene(env)
     run(env, arm, pick(arm, scene, object))
     assert run(env, arm, place(arm, scene, object, where)) < 130
     run(env, arm, arm.wait(5))
@@ -35,15 +35,15 @@ def test_it_is_placed_upright(task: int, object: str, where: str) -> None:
 @pytest.mark.parametrize("task", [19, 25])
 def test_transfers_fill_free_slots_in_order(task: int) -> None:
     env = arena(task, 0)
-    arm, scene = Arm(env), Scene(env)
+    arm, scene = Arm(env), TrueScene(env)
     first, second = [s for s in env.variant().subtasks if s.object and s.object != s.target][:2]
     run(env, arm, pick(arm, scene, first.object))
     np.testing.assert_array_equal(
-        slot_m(scene, first.object, first.target), scene.place_point_m(first.target, PLACES[first.target].slots_m[0])
+        slot_m(scene, first.object, first.target), place_point_m(scene, first.target, PLACES[first.target].slots_m[0])
     )
     run(env, arm, place(arm, scene, first.object, first.target))
     np.testing.assert_array_equal(
-        slot_m(scene, second.object, first.target), scene.place_point_m(first.target, PLACES[first.target].slots_m[1])
+        slot_m(scene, second.object, first.target), place_point_m(scene, first.target, PLACES[first.target].slots_m[1])
     )
     run(env, arm, arm.wait(5))
     assert scene.holds(first.done)
@@ -52,7 +52,7 @@ def test_transfers_fill_free_slots_in_order(task: int) -> None:
 
 def test_the_point_on_the_table_has_room() -> None:
     env = arena(6, 5)
-    scene = Scene(env)
+    scene = TrueScene(env)
     point = table_point_m(scene, "tomato_sauce")
     assert (point[:2] >= SPAWN_LOW_M).all() and (point[:2] <= np.add(SPAWN_HIGH_M, 1e-6)).all() and point[2] == 0.0
     others = [scene.position_m(name)[:2] for name in env.task.objects if name != "tomato_sauce"]
@@ -62,6 +62,6 @@ def test_the_point_on_the_table_has_room() -> None:
 
 def test_nothing_is_done_with_an_empty_hand() -> None:
     env = arena(10, 0)
-    arm, scene = Arm(env), Scene(env)
+    arm, scene = Arm(env), TrueScene(env)
     assert run(env, arm, place(arm, scene, "wine_bottle", "table")) == 0
     env.close()

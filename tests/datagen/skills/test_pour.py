@@ -6,7 +6,7 @@ from datagen.skills.arm import Arm
 from datagen.skills.execute import run
 from datagen.skills.pick import holds, pick
 from datagen.skills.pour import pour
-from datagen.skills.scene import Scene
+from datagen.skills.scene import TrueScene
 from tests.datagen.skills import arena
 
 
@@ -15,7 +15,7 @@ from tests.datagen.skills import arena
 )
 def test_each_call_pours_once(task: int, control_mode: str) -> None:
     env = arena(task, 2, control_mode)
-    arm, scene = Arm(env), Scene(env)
+    arm, scene = Arm(env), TrueScene(env)
     pouring = env.variant().pour
     assert pouring is not None
     object, target = pouring.object, pouring.target

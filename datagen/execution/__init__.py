@@ -1,0 +1,1 @@
+"""Carrying steps out from perception: do, look, do again."""
