@@ -39,6 +39,23 @@ def tcp_pose(env: ArenaEnv) -> Tensor:
     return raw_pose(agent.tcp)
 
 
+def proprioception(env: ArenaEnv) -> np.ndarray:
+    """float32 [17], what the robot of the first world feels: TCP position [3] in m (world frame), its rotation
+    [6] (the first two columns of the rotation matrix, world frame), opening of the gripper [1] in m, joint
+    angles [7] in rad.
+    """
+    tcp, qpos = tcp_pose(env)[0].cpu().numpy(), env.agent.robot.qpos[0].cpu().numpy()
+    return np.array([*tcp[:3], *rotation_6d(tcp[3:]), qpos[7:9].sum(), *qpos[:7]], np.float32)
+
+
+def rotation_6d(quaternion: np.ndarray) -> np.ndarray:
+    """[6]: the first two columns of the rotation matrix of a unit quaternion (w, x, y, z)."""
+    w, x, y, z = quaternion
+    first = (1 - 2 * (y * y + z * z), 2 * (x * y + w * z), 2 * (x * z - w * y))
+    second = (2 * (x * y - w * z), 1 - 2 * (x * x + z * z), 2 * (y * z + w * x))
+    return np.array((*first, *second))
+
+
 def raw_pose(thing: Any) -> Tensor:
     """[N, 7]: position and quaternion of an actor, a link or an articulation's root.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from datagen.arena.subtasks import Skill
 from datagen.decompose.steps import Step
 from datagen.execution.checks import Order, PourWatch, unfulfilled
+from datagen.execution.config import ExecutionConfig
 from datagen.execution.references import UnresolvedError, resolved
 from datagen.execution.timing import Stopwatch
 from datagen.grasp.types import GraspDetector
@@ -22,21 +22,11 @@ from datagen.skills.arm import OPEN, Arm, Motion
 from datagen.skills.execute import skill
 from datagen.skills.rotations import top_down
 
-SETTLE_STEPS = 10  # after a skill, for things to come to rest
+SETTLE_STEPS = 10  # after a skill, for things to come to rest,
+REST_STEPS = 20  # and after the last one
 RETREAT_M = 0.30  # another attempt begins with the hand this high
 # From here the hand camera sees the table, and the arm hides nothing of it from agentview.
 LOOK_M, LOOK_YAW_RAD = (-0.33, 0.0, 0.42), np.pi / 2
-
-
-@dataclass(frozen=True)
-class ExecutionConfig:
-    """attempts: how often a step is tried at most. Raises ValueError below 1."""
-
-    attempts: int = 3
-
-    def __post_init__(self) -> None:
-        if self.attempts < 1:
-            raise ValueError(f"attempts must be >= 1, got {self.attempts}")
 
 
 class GiveUp(RuntimeError):
@@ -57,6 +47,7 @@ class Executor:
         self._scene = PerceivedScene(env.task.objects, env.task.fixtures, lambda: look(env), detector)
         self._pours = PourWatch()
         self._carried = ""
+        self._meant: dict[str, str] = {}
         self.step = 0
         self.retries: Counter[int] = Counter()
 
@@ -76,9 +67,12 @@ class Executor:
                 raise GiveUp(f"reference: {error}") from None
             yield from self._carry_out(order)
             self._carried = order.object if order.skill in (Skill.MOVE, Skill.POUR) else ""
+        yield from self._arm.wait(REST_STEPS)
 
     def _order(self, step: Step, at_start: dict[str, frozenset[str]]) -> Order:
-        target = resolved(step.target, self._scene, at_start)
+        if step.target not in self._meant:  # what is meant stays so, though it looks otherwise after a while
+            self._meant[step.target] = resolved(step.target, self._scene, at_start)
+        target = self._meant[step.target]
         if step.planner in (Skill.OPEN, Skill.CLOSE):
             return Order(step.planner, target)
         return Order(step.planner, target, target if step.planner is Skill.MOVE else self._carried)

@@ -8,7 +8,7 @@ import numpy as np
 
 TURNS = 45  # directions tried, over a quarter turn
 OUTLIERS = 0.02  # of the points at each end, which a depth camera puts between an edge and what is behind it
-ROUND_M = 0.006  # a footprint whose sides differ by less than this may be round: it has no direction
+STRAY_POINTS = 2  # so many are forgiven above the top
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +40,6 @@ def upright_box(points_m: np.ndarray, floor_m: float | None = None) -> Box:
     middle, half = (low + high)[:, best] / 2, (high - low)[:, best] / 2
     cos, sin = axes[best]
     bottom = float(points_m[:, 2].min()) if floor_m is None else floor_m
-    top = max(float(np.quantile(points_m[:, 2], 1 - OUTLIERS)), bottom)
+    top = max(float(np.sort(points_m[:, 2])[-1 - STRAY_POINTS :][0]), bottom)  # of a bottle's neck few are seen
     centre = np.array([cos * middle[0] - sin * middle[1], sin * middle[0] + cos * middle[1], (bottom + top) / 2])
     return Box(centre, float(turns[best]), np.array([*half, (top - bottom) / 2]))

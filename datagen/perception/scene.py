@@ -38,9 +38,9 @@ class PerceivedScene:
     """A `datagen.skills.scene.Scene` made of pictures and of what the arm feels. No true pose goes into it.
 
     look: takes pictures now, agentview first. `look()` updates what is in sight, and `follow(arm)`, after
-    every control step, what is in the hand. held: the object in the hand, "" if none.
-    seen, unseen_joints: the objects that the last pictures show, and the drawers and door that they do not. marked: the places in which a mat was seen. contents: of every
-    drawer and door that was looked into, what was in it.
+    every control step, what is in the hand. held: the object in the hand, "" if none. seen, unseen_joints:
+    the objects that the last pictures show, and the drawers and door that they do not. marked: the places
+    in which a mat was seen. contents: of every drawer and door that was looked into, what was in it.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class PerceivedScene:
         self._views: list[View] = []
         self._beliefs: dict[str, Belief] = {}
         self._origins: dict[str, np.ndarray] = {"table": np.zeros(3)}
-        self._openings = dict.fromkeys(JOINTS, 0.0)
+        self._openings: dict[str, float] = dict.fromkeys(JOINTS, 0.0)
         self._in_hand: TcpPose = (np.zeros(3), np.eye(3))  # of the held object, in the TCP's frame
         self._gripped_steps = 0
         self._tried: list[TcpPose] = []
@@ -111,10 +111,10 @@ class PerceivedScene:
                 middle = np.median(points, axis=0)
                 for place in self.places:
                     spec = PLACES[place]
-                    reachable = spec.frame not in JOINTS or self.is_open(spec.frame)
-                    if place not in ("table", *JOINTS) and reachable and self.over(middle, place):
-                        if abs(middle[2] - self.floor_m(place)) < FLOOR_ROOM_M:
-                            self.marked.add(place)
+                    seen = spec.frame not in JOINTS or self.is_open(spec.frame)
+                    on_floor = abs(middle[2] - self.floor_m(place)) < FLOOR_ROOM_M
+                    if place not in ("table", *JOINTS) and seen and on_floor and self.over(middle, place):
+                        self.marked.add(place)
 
     # ---- the hand
 
@@ -242,7 +242,8 @@ class PerceivedScene:
         belief = self._known(object)
         lowest = belief.position_m[2] - float(np.abs(belief.rotation[2]) @ belief.half_m)
         above = lowest - self.floor_m(place)
-        return self.over(belief.position_m, place) and -0.02 <= above <= PLACES[place].clearance_m
+        room = PLACES[place].clearance_m + FLOOR_ROOM_M
+        return self.over(belief.position_m, place) and -FLOOR_ROOM_M <= above <= room
 
     def points_m(self, object: str) -> np.ndarray:
         """[P, 3] in the world: what the last pictures show of an object."""

@@ -20,6 +20,7 @@ JOINT_SPEED_RAD_S = 1.2
 MAX_JOINT_STEP_RAD = 0.15
 OPEN, CLOSED = 1.0, -1.0
 DELTA_M, DELTA_RAD = 0.1, 0.1  # what an action of 1 commands in pd_ee_delta_pose
+HOME_FROM_REST_M = np.array([-0.15, 0.0, 0.10])  # at rest, the hand hides the drawers from agentview
 
 # In pd_ee_delta_pose the arm covers about 40 % of what is commanded in a step: paths wait for it.
 LAG_M, LAG_RAD = 0.05, 0.15  # a path goes on only when the arm is this near
@@ -49,6 +50,7 @@ class Arm:
         self.q = self.true_q
         self.position, self.rotation = self.kinematics.forward(self.q)
         self.rest_position, self.rest_rotation = self.kinematics.forward(np.array(REST_QPOS_RAD))
+        self.home_position = self.rest_position + HOME_FROM_REST_M
         self.gripper = OPEN
         self.unreached_steps = 0  # commands that inverse kinematics did not reach
 
@@ -182,8 +184,9 @@ class Arm:
             yield from self.move(np.array([*self.position[:2], height_m]), settle=settle)
 
     def go_home(self, height_m: float = 0.38) -> Motion:
-        """Up, over, and into the rest pose, out of the way of both cameras."""
+        """Up, over, and home, out of the way of both cameras."""
+        home = self.home_position
         yield from self.rise(height_m)
-        over = np.array([*self.rest_position[:2], max(height_m, self.rest_position[2])])
+        over = np.array([*home[:2], max(height_m, home[2])])
         yield from self.travel(over, self.rest_rotation, settle=0)
-        yield from self.move(self.rest_position, self.rest_rotation, settle=1)
+        yield from self.move(home, self.rest_rotation, settle=1)

@@ -25,7 +25,7 @@ RETREAT_M = 0.08
 
 
 def open_door(arm: Arm, scene: Scene) -> Motion:
-    """Swing the door open by its handle to `OPENED_RAD`, from however far it is open; then the rest pose."""
+    """Swing the door open by its handle to `OPENED_RAD`, from however far it is open; then home."""
     start, hinge = scene.opening(DOOR), scene.position_m("door")
     if start < OPENED_RAD:
         rotation = _rotation(arm, start)
@@ -47,7 +47,7 @@ def open_door(arm: Arm, scene: Scene) -> Motion:
 
 
 def close_door(arm: Arm, scene: Scene) -> Motion:
-    """Push the door shut with closed fingers against its outside; then the rest pose."""
+    """Push the door shut with closed fingers against its outside; then home."""
     start, hinge = scene.opening(DOOR), scene.position_m("door")
     along, up = MICROWAVE.width_m - PUSH_INSET_M, MICROWAVE.height_m - PUSH_BELOW_M
 

@@ -17,13 +17,15 @@ TRANSIT_M = 0.36  # the TCP passes over objects and open drawers at this height
 PUSH_FROM_M = 0.05  # the closed fingers touch down this far in front of the handle
 PUSH_END_M = 0.010  # and stop this far before its shut place, 7 mm into it: pushed harder they slip off sideways
 RETREAT_M = 0.06
+# From here the hand camera looks into the open drawer, and the arm does not hide it from agentview.
+LOOK_FROM_HANDLE_M, LOOK_PITCH_RAD = np.array([-0.05, 0.0, 0.25]), 1.2
 
 
 def open_drawer(arm: Arm, scene: Scene, drawer: str) -> Motion:
-    """Pull a drawer by its handle until it is `PULLED_M` open, from however far it is open; then the rest pose."""
+    """Pull a drawer by its handle until it is `PULLED_M` open, from however far it is open; ends looking into it."""
     missing = PULLED_M - scene.opening(drawer)
     if missing > 0:
-        handle, rotation = _handle_m(scene, drawer), _rotation(arm)
+        handle, rotation = _handle_m(scene, drawer), nearest_forward(arm, PITCH_RAD)
         approach = rotation[:, 2]
         yield from arm.grip(OPEN, steps=2)
         yield from go_over(arm, handle - BEFORE_M * approach, rotation)
@@ -32,12 +34,14 @@ def open_drawer(arm: Arm, scene: Scene, drawer: str) -> Motion:
         yield from arm.move(handle - [missing, 0.0, 0.0], rotation, speed_m_s=PULL_M_S, settle=4)
         yield from arm.grip(OPEN, steps=6)
         yield from arm.move(arm.position - BEFORE_M * approach, rotation, settle=0)
-    yield from arm.go_home()
+    x, y, z = _handle_m(scene, drawer) + LOOK_FROM_HANDLE_M
+    yield from arm.rise(z)
+    yield from arm.move(np.array([x, y, arm.position[2]]), nearest_forward(arm, LOOK_PITCH_RAD))
 
 
 def close_drawer(arm: Arm, scene: Scene, drawer: str) -> Motion:
-    """Push a drawer shut with closed fingers against its handle; then the rest pose."""
-    handle, rotation = _handle_m(scene, drawer), _rotation(arm)
+    """Push a drawer shut with closed fingers against its handle; then home."""
+    handle, rotation = _handle_m(scene, drawer), nearest_forward(arm, PITCH_RAD)
     start = handle - [PUSH_FROM_M, 0.0, 0.0]
     end = handle + np.array([scene.opening(drawer) - PUSH_END_M, 0.0, 0.0])
     yield from arm.grip(CLOSED, steps=4)
@@ -52,9 +56,9 @@ def _handle_m(scene: Scene, drawer: str) -> np.ndarray:
     return scene.position_m(drawer) + scene.rotation(drawer) @ np.array(CABINET.handle_in_drawer_m)
 
 
-def _rotation(arm: Arm) -> np.ndarray:
-    """[3, 3]: pointing at the cabinet from above, closing sideways."""
-    ahead = forward(PITCH_RAD)
+def nearest_forward(arm: Arm, pitch_rad: float) -> np.ndarray:
+    """[3, 3]: pointing ahead, `pitch_rad` below the horizon, closing sideways."""
+    ahead = forward(pitch_rad)
     return nearest([ahead, ahead @ FLIP], arm.rest_rotation)
 
 

@@ -8,10 +8,9 @@ import numpy as np
 
 from datagen.arena.fixtures import PLACES
 from datagen.skills.arm import OPEN, Arm, Motion
-from datagen.skills.drawer import TRANSIT_M
+from datagen.skills.drawer import TRANSIT_M, nearest_forward
 from datagen.skills.pick import half_height_m, holds
 from datagen.skills.place import set_down, slot_m
-from datagen.skills.rotations import FLIP, forward, nearest
 from datagen.skills.scene import Scene
 
 OVER_DRAWER_M = 0.13  # above a drawer's floor: what is carried passes over its front at this height
@@ -27,7 +26,7 @@ LOWEST_M = 0.030  # of the TCP above the floor: the palm needs it
 
 
 def place_in_drawer(arm: Arm, scene: Scene, object: str, place: str) -> Motion:
-    """Set the held object down in a free slot of an open drawer, or of a half of it; then the rest pose.
+    """Set the held object down in a free slot of an open drawer, or of a half of it; then home.
 
     Nothing, if it is not held.
     """
@@ -42,15 +41,14 @@ def place_in_drawer(arm: Arm, scene: Scene, object: str, place: str) -> Motion:
 
 
 def place_in_microwave(arm: Arm, scene: Scene, object: str, place: str) -> Motion:
-    """Put the held object onto a free slot in the open microwave, or in a half of it; then the rest pose.
+    """Put the held object onto a free slot in the open microwave, or in a half of it; then home.
 
     The hand turns until it points almost level, so the object comes to stand on one of its sides.
     Nothing, if it is not held.
     """
     if not holds(arm, scene, object):
         return
-    ahead = forward(PITCH_RAD)
-    rotation = nearest([ahead, ahead @ FLIP], arm.rest_rotation)
+    rotation = nearest_forward(arm, PITCH_RAD)
     in_hand = arm.true_rotation.T @ (scene.position_m(object) - arm.true_position)
     turned = rotation @ arm.true_rotation.T @ scene.rotation(object)
     height = float(np.abs(turned[2]) @ scene.extent(object).half_m)

@@ -25,7 +25,7 @@ def test_it_arrives(control_mode: str) -> None:
         assert angle_between_rad(arm.true_rotation, arm.rotation) < 0.05
     assert arm.unreached_steps == 0
     run(env, arm, arm.go_home())
-    np.testing.assert_allclose(arm.position, arm.rest_position, atol=1e-3)
+    np.testing.assert_allclose(arm.position, arm.home_position, atol=1e-3)
     action = arm.action()
     assert action.dtype == np.float32 and action.shape == (env.action_space.shape or ())[-1:]
     env.close()
@@ -46,5 +46,5 @@ def test_an_unreachable_command_is_counted_and_the_arm_goes_on() -> None:
     run(env, arm, arm.move(np.array([1.0, 0.0, 0.2]), settle=0))
     assert arm.unreached_steps > 0
     run(env, arm, arm.go_home())
-    np.testing.assert_allclose(arm.true_position, arm.rest_position, atol=0.01)
+    np.testing.assert_allclose(arm.true_position, arm.home_position, atol=0.01)
     env.close()

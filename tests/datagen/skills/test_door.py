@@ -24,7 +24,7 @@ def test_the_door_is_opened_and_closed(seed: int, control_mode: str) -> None:
         assert not scene.holds(done(DOOR))
         assert run(env, arm, motion(arm, scene)) <= STEPS
         assert scene.holds(done(DOOR))
-        np.testing.assert_allclose(arm.true_position, arm.rest_position, atol=0.01)
+        np.testing.assert_allclose(arm.true_position, arm.home_position, atol=0.01)
     for name, position in objects.items():
         np.testing.assert_allclose(scene.position_m(name), position, atol=0.005)
     env.close()

@@ -34,7 +34,7 @@ def test_a_drawer_is_opened_and_closed(seed: int, drawer: str) -> None:
         assert scene.holds(done(drawer))
         assert all(scene.holds(Closed(other)) for other in DRAWERS if other != drawer)
         assert scene.holds(Inside("cookies", occupied))
-        np.testing.assert_allclose(arm.true_position, arm.rest_position, atol=0.01)
+    np.testing.assert_allclose(arm.true_position, arm.home_position, atol=0.01)
     np.testing.assert_allclose(scene.position_m("butter"), butter, atol=0.005)
     env.close()
 

@@ -1,0 +1,55 @@
+"""`predimem datagen`: makes the data of a config file, whichever suite it is of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from datagen.collect import CollectConfig, MakeEnvironment, collect
+from datagen.generation.config import GenerationConfig
+from datagen.scale.run import BackendConfig
+from predimem.config import ConfigError, load_config
+
+
+def make_data(
+    path: Path,
+    make_mikasa: MakeEnvironment,
+    workers: int,
+    ray: str | None,
+    changes: Mapping[str, Any],
+    retry_errors: bool = False,
+) -> None:
+    """changes: fields of the config to replace. make_mikasa: how MIKASA's environments are made.
+
+    Raises ConfigError for a faulty file, for an unknown suite, and for changes that the suite does not know.
+    """
+    backend = BackendConfig(workers=workers, ray=ray)
+    if suite_of(path) == "mikasa":
+        unknown = set(changes) - {"out"}
+        if unknown:
+            raise ConfigError(f"{path} is of the suite mikasa: its {', '.join(sorted(unknown))} are in the file itself")
+        collect(replace(load_config(CollectConfig, path), **changes), make_mikasa, backend, retry_errors=retry_errors)
+        return
+    from datagen.generation.generate import generate
+    from datagen.generation.report import summary
+
+    config = replace(load_config(GenerationConfig, path), **changes)
+    print(summary(generate(config, backend, retry_errors=retry_errors), config.out))
+
+
+def suite_of(path: Path) -> str:
+    """The suite that a config file is for. Raises ConfigError if it names none that there is."""
+    try:
+        data = yaml.safe_load(path.read_text()) if path.is_file() else {}
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path} is not valid YAML: {error}") from error
+    if not path.is_file():
+        raise ConfigError(f"config file not found: {path} (configs live under configs/)")
+    suite = data.get("suite") if isinstance(data, dict) else None
+    if suite not in ("arena", "mikasa"):
+        raise ConfigError(f"{path}: expected `suite: arena` or `suite: mikasa`, got {suite!r}")
+    return suite

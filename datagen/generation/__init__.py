@@ -1,0 +1,1 @@
+"""From tasks and seeds to annotated episodes of the arena."""

@@ -1,0 +1,1 @@
+"""Where to grasp a thing that cameras have seen: point clouds in, scored grasps out."""
