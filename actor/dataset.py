@@ -1,4 +1,4 @@
-"""Episodes in memory, and batches as pure functions of (seed, step), so that training resumes exactly.
+"""Frames of episodes, and batches as pure functions of (seed, step), so that training resumes exactly.
 
 One frame supervises several prompts: what the expert would do for each subtask is stored with the
 episode (`Episode.alternatives`), so that language, not the layout of the demonstrations, decides.
@@ -7,6 +7,7 @@ episode (`Episode.alternatives`), so that language, not the layout of the demons
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +16,8 @@ import numpy as np
 
 from actor.transforms import ResizeWithPad
 from actor.weights import ActorConfig
-from predimem.episodes import Alternatives, Episode, list_episodes, load_episode
-
-EVALUATION_SEEDS_FROM = 900_000
+from predimem.episodes import Alternatives, Episode, Frames, list_episodes, load_episodes
+from predimem.seeds import refuse_evaluation_seed
 
 
 @dataclass(frozen=True)
@@ -64,17 +64,27 @@ class Batch:
 
 
 class FrameSet:
-    """The frames of some episodes, whole in memory as uint8 of the model's image size.
+    """The frames of some episodes. Pictures are kept in memory as uint8 of the model's image size, or, without
+    `in_memory`, read from the episode files and resized for each batch, which gives the same batches.
 
     active: (episode, step) where some prompt has a target; idle: where every prompt means to hold.
     """
 
-    def __init__(self, episodes: Sequence[Episode], cameras: Sequence[str], horizon: int, image_size: int) -> None:
+    def __init__(
+        self,
+        episodes: Sequence[Episode],
+        cameras: Sequence[str],
+        horizon: int,
+        image_size: int,
+        in_memory: bool = True,
+    ) -> None:
         self.cameras = tuple(cameras)
         self._resize = ResizeWithPad(image_size)
         self.horizon = horizon
+        self.in_memory = in_memory
         self._labels = [_alternatives(episode, horizon, len(self.cameras)) for episode in episodes]
-        self._images = [self._stack(episode) for episode in episodes]
+        views = [[episode.images[name] for name in self.cameras] for episode in episodes]
+        self._views = [[self._resized(frames) for frames in view] for view in views] if in_memory else views
         self.episodes = [dataclasses.replace(episode, images={}) for episode in episodes]
         self.active: list[tuple[int, int]] = []
         self.idle: list[tuple[int, int]] = []
@@ -113,7 +123,7 @@ class FrameSet:
         frames = [self._draw_frame(rng, config.idle_share) for _ in range(config.frames_per_batch)]
         drawn = [self._draw_prompt(rng, e, t, config) for e, t in frames for _ in range(config.prompts_per_frame)]
         prompts, chunks, targets_m, pixels = zip(*drawn, strict=True)
-        images = np.stack([self._images[e][t] for e, t in frames])
+        images = np.stack([np.stack([self._resize(view[t]) for view in self._views[e]]) for e, t in frames])
         pixels_array = np.stack(pixels).astype(np.float32)
         if augment:
             images, shift = _shift(rng, images, config.shift_px)
@@ -151,30 +161,30 @@ class FrameSet:
         k = rng.choice(np.flatnonzero(resting if rest else aimed))
         return labels.subtasks[k], labels.chunks[t, k], labels.targets_m[t, k], labels.pixels[t, k]
 
-    def _stack(self, episode: Episode) -> np.ndarray:
-        views = [np.stack([self._resize(frame) for frame in episode.images[name]]) for name in self.cameras]
-        return np.stack(views, axis=1)
+    def _resized(self, frames: Frames) -> Frames:
+        return Frames(np.stack([self._resize(picture) for picture in frames.pictures]), frames.rows)
 
 
-def load_frame_sets(root: str | Path, config: ActorConfig, val_every: int) -> tuple[FrameSet, FrameSet]:
+def load_frame_sets(
+    root: str | Path, config: ActorConfig, val_every: int, memory_gb: float = math.inf
+) -> tuple[FrameSet, FrameSet]:
     """Training and validation frames of the episodes under `root`; every `val_every`-th episode (in
-    the fixed order of `list_episodes`) is for validation. Evaluation seeds are refused.
+    the fixed order of `list_episodes`) is for validation. Evaluation seeds are refused. Pictures that
+    would take more than `memory_gb` in all are left in the files.
     """
     paths = list_episodes(root)
     cameras, horizon, size = config.cameras, config.model.action_horizon, config.model.image_size
     if len(paths) < val_every:
         raise ValueError(f"{root} holds {len(paths)} episodes; a validation split needs at least {val_every}")
-    episodes = [load_episode(path) for path in paths]
+    episodes = load_episodes(root)
     for path, episode in zip(paths, episodes, strict=True):
-        if episode.seed >= EVALUATION_SEEDS_FROM:
-            raise ValueError(
-                f"{path}: seed {episode.seed} is reserved for evaluation (>= {EVALUATION_SEEDS_FROM}); "
-                "remove this episode from the training data"
-            )
+        refuse_evaluation_seed(episode.seed, str(path))
         _check(path, episode, config)
     train = [episode for i, episode in enumerate(episodes) if i % val_every]
     val = [episode for i, episode in enumerate(episodes) if i % val_every == 0]
-    return FrameSet(train, cameras, horizon, size), FrameSet(val, cameras, horizon, size)
+    pictures = sum(len(episode.images[name].pictures) for episode in episodes for name in cameras)
+    in_memory = pictures * size**2 * 3 <= memory_gb * 1e9
+    return FrameSet(train, cameras, horizon, size, in_memory), FrameSet(val, cameras, horizon, size, in_memory)
 
 
 def _check(path: Path, episode: Episode, config: ActorConfig) -> None:
@@ -194,7 +204,10 @@ def _check(path: Path, episode: Episode, config: ActorConfig) -> None:
 
 
 def _alternatives(episode: Episode, horizon: int, num_cameras: int) -> Alternatives:
-    """The episode's alternatives; without any, what was done, as one alternative per subtask."""
+    """The episode's alternatives; without any, what was done, as one alternative per subtask.
+
+    Those are views of the actions: written out they would take 10 MB for each episode of 1,000 steps.
+    """
     if episode.alternatives is not None:
         stored = episode.alternatives.chunks.shape[2]
         if stored != horizon:
@@ -205,15 +218,15 @@ def _alternatives(episode: Episode, horizon: int, num_cameras: int) -> Alternati
         return episode.alternatives
     subtasks = tuple(dict.fromkeys(span.label for span in episode.subtasks))
     steps, width = len(episode), episode.actions.shape[-1]
-    chunks = np.zeros((steps, len(subtasks), horizon, width), np.float32)
     valid = np.zeros((steps, len(subtasks)), bool)
     for span in episode.subtasks:
-        k = subtasks.index(span.label)
-        for t in range(span.start, span.end):
-            ahead = np.minimum(np.arange(t, t + horizon), steps - 1)  # the last action repeats at the end
-            chunks[t, k], valid[t, k] = episode.actions[ahead], True
-    targets_m = np.full((steps, len(subtasks), 3), np.nan, np.float32)
-    pixels = np.full((steps, len(subtasks), num_cameras, 2), np.nan, np.float32)
+        valid[span.start : span.end, subtasks.index(span.label)] = True
+    ahead = np.pad(episode.actions, ((0, horizon - 1), (0, 0)), mode="edge")  # the last action repeats at the end
+    windows = np.lib.stride_tricks.sliding_window_view(ahead, horizon, axis=0).transpose(0, 2, 1)
+    chunks = np.broadcast_to(windows[:, None], (steps, len(subtasks), horizon, width))
+    unknown = np.float32(np.nan)
+    targets_m = np.broadcast_to(unknown, (steps, len(subtasks), 3))
+    pixels = np.broadcast_to(unknown, (steps, len(subtasks), num_cameras, 2))
     return Alternatives(subtasks, chunks, valid, targets_m, pixels)
 
 

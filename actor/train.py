@@ -43,7 +43,7 @@ from predimem.episodes import list_episodes
 CHECKPOINT_FILE = "checkpoint.pt"
 LOG_FILE = "log.jsonl"
 SUMMARY_FILE = "summary.json"
-_MAY_CHANGE = ("episodes", "out", "threads", "checkpoint_every", "validate_every", "log_every")
+_MAY_CHANGE = ("episodes", "out", "threads", "pictures_gb", "checkpoint_every", "validate_every", "log_every")
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,7 @@ class ActorTrainConfig:
     """One training run. flow_samples: noise samples per prompt; val_every: each such episode validates.
 
     init_from: a safetensors file under openpi's names to start from (its action head must fit).
+    pictures_gb: pictures that would take more memory than this are read from the files for each batch.
     """
 
     episodes: str = "runs/data/mikasa"
@@ -83,6 +84,7 @@ class ActorTrainConfig:
     device: str = "cpu"
     bfloat16: bool = False
     threads: int | None = None
+    pictures_gb: float = 2.0
     val_every: int = 10
     flow_samples: int = 2
     checkpoint_every: int = 100
@@ -117,7 +119,7 @@ def train(
         torch.set_num_threads(config.threads)
     run = Path(config.out)
     checkpoint = _previous(run, config, resume)
-    train_frames, val_frames = load_frame_sets(config.episodes, config.actor, config.val_every)
+    train_frames, val_frames = load_frame_sets(config.episodes, config.actor, config.val_every, config.pictures_gb)
     stats, tokenizer = _prepare(run, config, train_frames, fresh=checkpoint is None)
     preprocess = Preprocessor(config.actor, stats, tokenizer)
     learner = _new_learner(config, train_frames, tokenizer)

@@ -15,11 +15,12 @@ import numpy as np
 @dataclass(frozen=True)
 class KeyframeConfig:
     """speed_epsilon_m_s: ε of Eq. 3. direction_theta_deg: θ of Eq. 3. gripper_closed_below_m: the
-    gripper counts as closed (g = 1 of Eq. 2) when its opening is smaller than this."""
+    gripper counts as closed (g = 1 of Eq. 2) when its opening is smaller than this: it opens to 0.08 m, and what
+    it holds is up to 0.072 m wide."""
 
     speed_epsilon_m_s: float = 0.05
     direction_theta_deg: float = 90.0
-    gripper_closed_below_m: float = 0.05
+    gripper_closed_below_m: float = 0.075
 
     def __post_init__(self) -> None:
         if self.speed_epsilon_m_s < 0:

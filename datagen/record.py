@@ -11,7 +11,7 @@ import numpy as np
 from datagen import mikasa_expert as expert
 from datagen.keyframes import KeyframeConfig, extract_keyframes
 from predimem.config import ConfigError
-from predimem.episodes import Episode, SubtaskSpan
+from predimem.episodes import Episode, Frames, SubtaskSpan
 from predimem.interfaces import Environment
 from predimem.types import Observation
 
@@ -146,7 +146,7 @@ def _episode(
         instruction=environment.instruction,
         control_hz=environment.control_hz,
         success=played.success,
-        images={name: np.stack([o.images[name] for o in observations]) for name in observations[0].images},
+        images={name: Frames(np.stack([o.images[name] for o in observations])) for name in observations[0].images},
         state=sensed,
         actions=np.stack(played.actions),
         subtasks=spans([expert.expert_subtask(s) for s in states]),

@@ -25,9 +25,8 @@ import numpy as np
 from memory_bank import MemoryBank, MemoryConfig
 from planner.prompt import PromptConfig, render_answer, render_prompt
 from predimem.episodes import Episode
+from predimem.seeds import refuse_evaluation_seed
 from predimem.types import Frame, MemorySnapshot, Observation
-
-FIRST_EVALUATION_SEED = 900_000
 
 
 class DatasetError(ValueError):
@@ -77,23 +76,44 @@ class Sample:
         return any(source is not self.episode for source in self.sources)
 
 
-def replay(episode: Episode, memory: MemoryConfig, nominated: Sequence[int]) -> list[MemorySnapshot]:
-    """The snapshots of all steps of an episode whose planner nominates these steps as they happen."""
-    bank = MemoryBank(memory)
-    bank.reset(f"{episode.task}-{episode.seed}", episode.instruction)
-    snapshots = []
-    for step in range(len(episode)):
-        bank.observe(observation_at(episode, step))
-        if step in nominated:
-            bank.nominate([step])
-        snapshots.append(bank.snapshot())
-    return snapshots
+class Replay:
+    """`replay[t]` is the snapshot at step t of an episode whose planner nominates these steps as they happen.
+
+    The bank sees no pictures: those of a snapshot are read when it is asked for, so that a few snapshots of a
+    long episode cost little.
+    """
+
+    def __init__(self, episode: Episode, memory: MemoryConfig, nominated: Sequence[int]):
+        self._episode = episode
+        self._snapshots: list[MemorySnapshot] = []
+        bank = MemoryBank(memory)
+        bank.reset(f"{episode.task}-{episode.seed}", episode.instruction)
+        for step in range(len(episode)):
+            bank.observe(Observation(step, {}, episode.state[step], step / episode.control_hz))
+            if step in nominated:
+                bank.nominate([step])
+            self._snapshots.append(bank.snapshot())
+
+    def __len__(self) -> int:
+        return len(self._snapshots)
+
+    def __getitem__(self, step: int) -> MemorySnapshot:
+        snapshot = self._snapshots[step]
+        recent = tuple(frame_at(self._episode, frame.step) for frame in snapshot.recent)
+        keyframes = tuple(frame_at(self._episode, frame.step) for frame in snapshot.keyframes)
+        return replace(snapshot, recent=recent, keyframes=keyframes)
+
+
+def frame_at(episode: Episode, step: int) -> Frame:
+    """The frame of one step as a memory bank would keep it."""
+    images = {camera: frames[step] for camera, frames in episode.images.items()}
+    return Frame(step, step / episode.control_hz, images)
 
 
 def observation_at(episode: Episode, step: int) -> Observation:
     """What the robot sensed at one step of an episode."""
-    images = {camera: frames[step] for camera, frames in episode.images.items()}
-    return Observation(step, images, episode.state[step], step / episode.control_hz)
+    frame = frame_at(episode, step)
+    return Observation(step, frame.images, episode.state[step], frame.time_s)
 
 
 def split_episodes(episodes: Sequence[Episode], validation_fraction: float) -> tuple[list[Episode], list[Episode]]:
@@ -110,17 +130,13 @@ def split_episodes(episodes: Sequence[Episode], validation_fraction: float) -> t
 
 
 class SampleMaker:
-    """Draws training samples from episodes. Raises DatasetError on seeds kept for evaluation."""
+    """Draws training samples from episodes. Raises ValueError on seeds kept for evaluation."""
 
     def __init__(self, episodes: Sequence[Episode], memory: MemoryConfig, config: DatasetConfig):
         if not episodes:
             raise DatasetError("no episodes to make training data from")
         for episode in episodes:
-            if episode.seed >= FIRST_EVALUATION_SEED:
-                raise DatasetError(
-                    f"{episode.task} seed {episode.seed} is kept for evaluation (seeds from "
-                    f"{FIRST_EVALUATION_SEED}): train on other episodes"
-                )
+            refuse_evaluation_seed(episode.seed, episode.task)
         self._episodes = list(episodes)
         self._memory = memory
         self._config = config
@@ -132,7 +148,7 @@ class SampleMaker:
         made = 0
         while made < count:
             episode = rng.choice(self._episodes)
-            snapshots = replay(episode, self._memory, self._nominations(episode, rng))
+            snapshots = Replay(episode, self._memory, self._nominations(episode, rng))
             for _ in range(min(2, count - made)):
                 yield self._sample(episode, snapshots[self._step(episode, rng)], rng)
                 made += 1
@@ -181,9 +197,7 @@ class SampleMaker:
         other, step = rng.choice(others)
         keyframes, sources = list(sample.snapshot.keyframes), list(sample.sources)
         for i in cues:
-            images = {camera: frames[step] for camera, frames in other.images.items()}
-            keyframes[i] = Frame(step, step / other.control_hz, images)
-            sources[i] = other
+            keyframes[i], sources[i] = frame_at(other, step), other
         subtask = other.goal if sample.subtask == episode.goal else sample.subtask
         snapshot = replace(sample.snapshot, keyframes=tuple(keyframes))
         return replace(sample, snapshot=snapshot, subtask=subtask, sources=tuple(sources))

@@ -30,7 +30,7 @@ from planner.prompt import PromptConfig
 from planner.swift_command import SftConfig, last_checkpoint, swift_command, swift_environment
 from planner.vision import VisionConfig, pretrain_tower, sample_frames
 from predimem.config import ConfigError, load_config, to_dict
-from predimem.episodes import Episode, list_episodes, load_episode
+from predimem.episodes import Episode, load_episodes
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ class _Run:
     @property
     def episodes(self) -> list[Episode]:
         if self._episodes is None:
-            self._episodes = [load_episode(path) for path in list_episodes(self.config.episodes)]
+            self._episodes = load_episodes(self.config.episodes)
         return self._episodes
 
     def data(self) -> None:
@@ -181,7 +181,6 @@ class _Run:
         done = self.out / "sft" / "done"
         if done.is_file():
             return
-        self._episodes = None  # gigabytes that the training beside us can use
         environment = {**os.environ, **swift_environment(self.config.sft)}
         subprocess.run(self.swift_command(), env=environment, check=True)
         done.touch()

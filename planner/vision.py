@@ -302,7 +302,11 @@ def _nearest(colours: np.ndarray, centres: np.ndarray) -> np.ndarray:
 
 
 def sample_frames(episodes: Sequence[Any], cameras: Sequence[str], limit: int, rng: np.random.Generator) -> np.ndarray:
-    """Up to `limit` frames of all cameras, uint8 [N, H, W, 3], drawn without replacement."""
-    index = [(e, t, camera) for e in episodes for t in range(len(e)) for camera in cameras]
-    chosen = rng.permutation(len(index))[:limit]
-    return np.stack([index[i][0].images[index[i][2]][index[i][1]] for i in chosen])
+    """Up to `limit` pictures of all cameras, uint8 [N, H, W, 3], drawn without replacement."""
+    taken = [(e, t) for e in episodes for t in np.flatnonzero(e.image_steps)]
+    chosen = rng.permutation(len(taken) * len(cameras))[:limit]
+    pictures = np.empty((len(chosen), *episodes[0].images[cameras[0]].shape[1:]), np.uint8)
+    for row, i in enumerate(chosen):
+        episode, step = taken[i // len(cameras)]
+        pictures[row] = episode.images[cameras[i % len(cameras)]][step]
+    return pictures

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
@@ -45,7 +46,8 @@ OnEpisode = Callable[[int, bool], object]
 class PlayConfig:
     """How episodes are played. weights: a folder with `planner/`, `actor/`, ...; null: the shipped ones.
     rendering: of mikasa: `stock` meshes for figures to quote, `fast` (decimated) ones for studies.
-    image_px: width and height of the arena's pictures."""
+    image_px: width and height of the arena's pictures. task_files: name -> file of the arena's tasks that
+    are not among the 26."""
 
     suite: Suite = "mikasa"
     rendering: Literal["stock", "fast"] = "stock"
@@ -54,6 +56,7 @@ class PlayConfig:
     agent: AgentConfig = field(default_factory=AgentConfig)
     weights: str | None = None
     torch_threads: int = 1
+    task_files: dict[str, str] = field(default_factory=dict)
 
 
 class Player:
@@ -85,10 +88,13 @@ class Player:
         from predimem.evaluation.suites import arena, mikasa
 
         played = arena if self._config.suite == "arena" else mikasa
+        play = to_dict(self._config)
+        files = {name: sha256(Path(path).read_bytes()).hexdigest() for name, path in play.pop("task_files").items()}
         return {
-            "play": to_dict(self._config),
+            "play": play,
             "suite_version": played.suite_version(),
             "weights": {} if played is arena else weights_hashes(self._config.weights),
+            **({"task_files": files} if files else {}),
         }
 
     def run_harness(
@@ -127,7 +133,8 @@ class Player:
             self.close()
             self._arena_made = None
             self._set_threads()
-            self._environments[task] = make_arena_environment(task, agent, self._config.image_px, made[2])
+            key = self._config.task_files.get(task, task)
+            self._environments[task] = make_arena_environment(key, agent, self._config.image_px, made[2])
             self._arena_made = made
         environment = self._environments[task]
         environment.camera_every = camera_every
@@ -247,9 +254,9 @@ def check_tasks(tasks: Sequence[str]) -> None:
 
 
 def task_names(suite: Suite, tasks: Sequence[str]) -> tuple[str, ...]:
-    """The tasks' names in result files; the arena also takes ids ("4") and Gymnasium ids.
+    """The tasks' names in result files; the arena also takes ids ("4"), Gymnasium ids and task files.
 
-    Raises ValueError for an unknown task, naming those that there are.
+    Raises ValueError for an unknown task, naming those that there are, and for a faulty file.
     """
     if suite == "mikasa":
         check_tasks(tasks)
@@ -257,6 +264,16 @@ def task_names(suite: Suite, tasks: Sequence[str]) -> tuple[str, ...]:
     from datagen.arena.tasks import task_of
 
     return tuple(task_of(task).name for task in tasks)
+
+
+def task_files(suite: Suite, tasks: Sequence[str]) -> dict[str, str]:
+    """Name -> absolute path of those tasks of the arena that are given as a file (.py)."""
+    if suite == "mikasa":
+        return {}
+    from datagen.arena.task_file import SUFFIX
+    from datagen.arena.tasks import task_of
+
+    return {task_of(task).name: str(Path(task).resolve()) for task in tasks if task.endswith(SUFFIX)}
 
 
 def all_tasks(suite: Suite) -> tuple[str, ...]:
@@ -268,18 +285,19 @@ def all_tasks(suite: Suite) -> tuple[str, ...]:
     return tuple(task.name for task in TASKS)
 
 
-def task_categories(suite: Suite) -> Mapping[str, Sequence[str]] | None:
-    """Category -> its tasks; None for a suite that has none."""
+def task_categories(suite: Suite, files: Mapping[str, str] | None = None) -> Mapping[str, Sequence[str]] | None:
+    """Category -> its tasks, those of `files` (see `task_files`) among them; None for a suite that has none."""
     if suite == "mikasa":
         return None
     from datagen.arena.task import CATEGORIES
-    from datagen.arena.tasks import TASKS
+    from datagen.arena.tasks import TASKS, task_of
 
-    return {category: [task.name for task in TASKS if task.category == category] for category in CATEGORIES}
+    tasks = (*TASKS, *(task_of(path) for path in (files or {}).values()))
+    return {category: [task.name for task in tasks if task.category == category] for category in CATEGORIES}
 
 
 def make_arena_environment(task: str, agent: str, image_px: int, pictures: bool) -> Any:
-    """One world of the arena in the control mode that the agent acts in."""
+    """One world of the arena, of a task's name or file, in the control mode that the agent acts in."""
     import datagen.arena
     from predimem.evaluation.suites.arena import ArenaEnvironment
 

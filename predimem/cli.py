@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from predimem.seeds import EVALUATION_SEEDS_FROM
 from predimem.vulkan import VulkanError, use_driver
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ export_app = typer.Typer(no_args_is_help=True, help="Write episodes in the forma
 import_app = typer.Typer(no_args_is_help=True, help="Read data sets of others as episodes.")
 app.add_typer(export_app, name="export")
 app.add_typer(import_app, name="import")
+data_app = typer.Typer(no_args_is_help=True, help="Look at episodes.")
+app.add_typer(data_app, name="data")
 
 Out = Annotated[Path, typer.Option(help="Folder for everything that the command writes.")]
 Workers = Annotated[int, typer.Option(help="Processes; each builds its own simulator and models.")]
@@ -33,6 +36,7 @@ Weights = Annotated[str | None, typer.Option(help="Folder with planner/, actor/,
 Agents = Annotated[str, typer.Option("--agent", "--agents", help="Agents, comma-separated.")]
 Tasks = Annotated[str, typer.Option(help="Task ids, comma-separated.")]
 Episodes = Annotated[Path, typer.Option(help="Folder of episodes.")]
+EpisodeFile = Annotated[Path, typer.Argument(help="Episode, such as .../seed0000001000.h5.")]
 ImagePx = Annotated[int, typer.Option(help="Width and height of the arena's pictures.")]
 
 
@@ -46,11 +50,11 @@ def doctor() -> None:
 
 @app.command("eval")
 def evaluate(
-    tasks: Annotated[str, typer.Option(help="Tasks, comma-separated; of the arena all by default.")] = "",
+    tasks: Annotated[str, typer.Option(help="Tasks or task files, comma-separated; of the arena all by default.")] = "",
     suite: Annotated[str, typer.Option(help="Suite of tasks: `mikasa` or `arena`.")] = "mikasa",
     agents: Agents = "predimem",
     episodes: Annotated[int, typer.Option(help="Episodes per task and agent.")] = 100,
-    seed_start: Annotated[int, typer.Option(help="First seed; the same seeds for every agent.")] = 900_000,
+    seed_start: Annotated[int, typer.Option(help="First seed, the same for all agents.")] = EVALUATION_SEEDS_FROM,
     out: Out = Path("runs/eval"),
     workers: Workers = 1,
     weights: Weights = None,
@@ -101,21 +105,22 @@ def evaluate(
 
 @app.command("play")
 def play_one(
-    task: Annotated[str, typer.Option(help="Task of the arena: its number, name or Gymnasium id.")],
+    task: Annotated[str, typer.Option(help="Task of the arena: number, name, Gymnasium id, or file (.py).")],
     seed: Annotated[int, typer.Option(help="Seed of the episode.")] = 0,
     agent: Annotated[str, typer.Option(help="`oracle`, `script` or `random`.")] = "oracle",
     image_px: ImagePx = 256,
     out: Annotated[Path, typer.Option(help="The video (.mp4), or the folder for it.")] = Path("runs/play"),
 ) -> None:
     """Play one episode of the arena and film it: both cameras, the subtask, the stages, the outcome."""
-    from predimem.assemble import PlayConfig, Player, check_agents, task_names
+    from predimem.assemble import PlayConfig, Player, check_agents, task_files, task_names
     from predimem.evaluation.film import film_episode
 
     check_agents([agent], "arena")
     (name,) = task_names("arena", [task])
     use_driver()
     path = out if out.suffix == ".mp4" else out / f"{name}-{agent}-seed{seed}.mp4"
-    with closing(Player(PlayConfig(suite="arena", image_px=image_px))) as player:
+    config = PlayConfig(suite="arena", image_px=image_px, task_files=task_files("arena", [task]))
+    with closing(Player(config)) as player:
         result = film_episode(player, name, agent, seed, path)
     stages = f"{result.stages_passed} of {result.stages_total} stages"
     reason = f" ({result.message.splitlines()[0]})" if result.message else ""
@@ -176,20 +181,26 @@ def harness(
 
 @app.command()
 def datagen(
-    config: Annotated[Path, typer.Option(help="What to collect.")] = Path("configs/datagen.yaml"),
+    config: Annotated[Path, typer.Option(help="What to make.")] = Path("configs/datagen.yaml"),
+    out: Annotated[str | None, typer.Option(help="Folder for the episodes; default: the config's.")] = None,
     workers: Workers = 1,
+    ray: Annotated[str | None, typer.Option(help="Run on Ray: a cluster's address, or `local`.")] = None,
+    tasks: Annotated[str | None, typer.Option(help="Of the arena: tasks or task files, comma-separated.")] = None,
+    episodes: Annotated[int | None, typer.Option(help="Of the arena: seeds of each task.")] = None,
+    retry_errors: Annotated[bool, typer.Option("--retry-errors", help="Play again what ended in an error.")] = False,
 ) -> None:
-    """Collect demonstrations of the scripted expert. Ctrl-C, then again: resumes."""
-    from datagen.collect import CollectConfig, collect
+    """Make demonstrations: of the arena from perception, of mikasa by its expert. Ctrl-C, then again: resumes."""
+    from datagen.command import make_data
     from predimem.assemble import make_training_environment
-    from predimem.config import load_config
 
-    collect(load_config(CollectConfig, config), make_training_environment, workers=workers)
+    changes = {"out": out, "tasks": None if tasks is None else tuple(_split(tasks)), "episodes": episodes}
+    given = {name: value for name, value in changes.items() if value is not None}
+    make_data(config, make_training_environment, workers, ray, given, retry_errors)
 
 
 @app.command()
 def decompose(
-    task: Annotated[str, typer.Option(help="Task of the arena: its number, name or Gymnasium id.")],
+    task: Annotated[str, typer.Option(help="Task of the arena: number, name, Gymnasium id, or file (.py).")],
     seed: Annotated[int, typer.Option(help="Seed of the episode.")] = 0,
     instruction: Annotated[str | None, typer.Option(help="Other words for the task; default: its own.")] = None,
     endpoint: Annotated[str | None, typer.Option(help="Ask a model at this OpenAI-compatible address.")] = None,
@@ -257,12 +268,12 @@ def verify_planner(
     from planner.decoding import load_planner
     from planner.evaluate import replay_planner
     from planner.train import TrainConfig
-    from predimem.episodes import list_episodes, load_episode
+    from predimem.episodes import load_episodes
     from predimem.weight_files import weights_folder
 
     model = load_planner(planner or weights_folder(None, "planner"))
     fraction = TrainConfig().dataset.validation_fraction
-    _, held_out = split_episodes([load_episode(path) for path in list_episodes(episodes)], fraction)
+    _, held_out = split_episodes(load_episodes(episodes), fraction)
     for task in sorted({episode.task for episode in held_out}):
         scores = replay_planner(model, [e for e in held_out if e.task == task], model.spec.memory)
         print(task, json.dumps(scores.to_dict()))
@@ -282,11 +293,11 @@ def export_sft(
     from planner.prompt import PromptConfig
     from planner.train import TrainConfig
     from predimem.config import load_config
-    from predimem.episodes import list_episodes, load_episode
+    from predimem.episodes import load_episodes
 
     if (out / "train.jsonl").exists():
         raise ValueError(f"{out} holds a train.jsonl already: choose another --out")
-    loaded = [load_episode(path) for path in list_episodes(episodes)]
+    loaded = load_episodes(episodes)
     if config is not None:
         recipe = load_config(TrainConfig, config)
     else:
@@ -328,16 +339,67 @@ def import_hdf5(
     print(f"{import_robomemarena(data, out)} episodes in {out}")
 
 
+@data_app.command("stats")
+def data_stats(
+    episodes: Episodes,
+    out: Annotated[Path | None, typer.Option(help="File (.md or .json); default: Markdown to the terminal.")] = None,
+    verify: Annotated[bool, typer.Option(help="Hold every file to its checksum, which reads all of it.")] = True,
+) -> None:
+    """Yield, lengths, keyframes, retries and sizes of a folder of episodes, beside the paper's."""
+    from datagen.statistics import data_statistics
+    from datagen.statistics_page import page
+
+    if out is not None and out.suffix not in (".md", ".json"):
+        raise ValueError(f"--out is a file that ends in .md or .json, got {out}")
+    statistics = data_statistics(episodes, verify)
+    text = json.dumps(statistics, indent=1) + "\n" if out and out.suffix == ".json" else page(statistics)
+    if out is None:
+        print(text, end="")
+    else:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(text)
+        print(out)
+
+
+@data_app.command("plot")
+def data_plot(
+    episode: EpisodeFile,
+    out: Annotated[Path, typer.Option(help="The picture (.png, .svg, .pdf).")],
+) -> None:
+    """Speed, gripper, keyframes and subtasks of an episode of the arena over time, with pictures."""
+    from datagen.plots import keyframe_config, plot_episode
+    from predimem.episodes import load_episode
+
+    plot_episode(load_episode(episode), out, keyframe_config(episode))
+    print(out)
+
+
+@data_app.command("show")
+def data_show(
+    episode: EpisodeFile,
+    out: Annotated[Path, typer.Option(help="The video (.mp4).")],
+    speed: Annotated[float, typer.Option(help="How many times as fast as the robot.")] = 2.0,
+) -> None:
+    """A video of an episode: all cameras, the subtask, a flash at each keyframe."""
+    from datagen.show import show_episode
+    from predimem.episodes import load_episode
+
+    show_episode(load_episode(episode), out, speed)
+    print(out)
+
+
 def _evaluate(config: EvaluationConfig, play: PlayConfig) -> None:
-    from predimem.assemble import check_agents, check_weights, make_player, task_categories, task_names
+    from predimem.assemble import check_agents, check_weights, make_player, task_categories, task_files, task_names
     from predimem.evaluation.run import run_evaluation
 
     check_agents(config.agents, play.suite)
     check_weights(config.agents, play.weights)
+    play = replace(play, task_files=task_files(play.suite, config.tasks))
     config = replace(config, tasks=task_names(play.suite, config.tasks))
     if play.suite == "arena" and config.videos_per_task:
         use_driver()
-    run_evaluation(config, functools.partial(make_player, play), task_categories(play.suite))
+    categories = task_categories(play.suite, play.task_files)
+    run_evaluation(config, functools.partial(make_player, play), categories)
 
 
 def _split(text: str) -> list[str]:

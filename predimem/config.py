@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import types
 import typing
 from pathlib import Path
@@ -50,6 +51,19 @@ def to_dict(config: Any) -> dict[str, Any]:
     return dataclasses.asdict(config)
 
 
+def differences(old: Any, new: Any, where: str = "") -> list[str]:
+    """Where two pieces of JSON data differ, as "a.b (was 1, is 2)"."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        keys = [*new, *(key for key in old if key not in new)]
+        return [
+            text
+            for key in keys
+            if old.get(key) != new.get(key)
+            for text in differences(old.get(key), new.get(key), f"{where}.{key}" if where else str(key))
+        ]
+    return [f"{where} (was {_short(old)}, is {_short(new)})"]
+
+
 def _convert(hint: Any, value: Any, where: str) -> Any:
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
@@ -83,3 +97,8 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
     if not isinstance(value, hint) or (hint is not bool and isinstance(value, bool)):
         raise ConfigError(f"{where}: expected {hint.__name__}, got {value!r}")
     return value
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 40 else text[:37] + "…"

@@ -4,9 +4,9 @@
 patches ManiSkill in this process: the parser of backend names (3.0.1 cannot parse "pci:0", and there
 is no other name for such a device) and, for software drivers, `ManiSkillScene.add_camera`, so that
 every camera gets a ready-made BRDF look-up table (SAPIEN otherwise computes one at the first picture
-of a process: 12 to 26 s on a software device), and `Camera.capture`, so that the wrist camera is spared
-its own housing, which it cannot see: 425 thousand triangles, four fifths of the scene. Pictures stay the
-same to the last bit.
+of a process: 12 to 26 s on a software device), and `Camera.capture`, so that a camera is spared what it
+cannot see: bodies outside its view, and the wrist camera its own housing, which is 425 thousand triangles,
+four fifths of the scene. Pictures stay the same to the last bit.
 
 `decimate(env)` replaces heavy visual meshes by coarse ones. Pictures change a little (0.4 of 255 on
 average), physics not at all: for making data, never for figures that are quoted.
@@ -18,6 +18,8 @@ import functools
 from typing import Any
 
 import numpy as np
+
+from predimem import culling
 
 
 def prepare() -> str:
@@ -83,12 +85,12 @@ def _patch_capture() -> None:
         return
 
     def capture(self: Any) -> None:
-        housing = _housing(self)
-        for body in housing:
+        unseen = [(body, body.visibility) for body in (*_housing(self), *culling.out_of_view(self))]
+        for body, _ in unseen:
             body.visibility = 0.0
         stock(self)
-        for body in housing:
-            body.visibility = 1.0
+        for body, visibility in unseen:
+            body.visibility = visibility
 
     capture.mended = True  # type: ignore[attr-defined]
     capture.stock = stock  # type: ignore[attr-defined]
@@ -120,9 +122,11 @@ def decimate(
     fine_cell_m: float = 0.006,
     min_triangles: int = 2000,
     ground_m: float = 20.0,
+    flat_m: float = 0.0,
 ) -> None:
     """Replace every visual mesh of at least `min_triangles` by one clustered on a grid of `cell_m`.
 
+    flat_m: where the surface bends by less than this, cells are two or four times as large; 0: nowhere.
     Acts on the scenes of `env` (a ManiSkill environment or a wrapper of one) until they are
     reconfigured; calling it again changes nothing. The RealSense body on the wrist ("camera_link",
     four fifths of all triangles) is small and gets the finer grid. Of ManiSkill's 100 m of ground,
@@ -138,23 +142,24 @@ def decimate(
                 if "ground" in entity.name:
                     lighter = _cropped_body(body, ground_m) if _triangle_count(body) >= min_triangles else None
                 else:
-                    lighter = _lighter_body(body, fine_cell_m if fine else cell_m, min_triangles)
+                    lighter = _lighter_body(body, fine_cell_m if fine else cell_m, min_triangles, flat_m)
                 if lighter is not None:
                     entity.remove_component(body)
                     entity.add_component(lighter)
+    culling.forget(env.unwrapped.scene)
 
 
 _LIGHTER: dict[tuple[Any, ...], Any] = {}  # what a body is made of -> its coarse twin, None where it is light enough
 
 
-def _lighter_body(body: Any, cell_m: float, min_triangles: int) -> Any:
+def _lighter_body(body: Any, cell_m: float, min_triangles: int, flat_m: float) -> Any:
     """A coarse twin of `body` to be added to a scene, or None where it has less than `min_triangles`."""
     source = _source(body)
     if source is None:
-        return _coarse_body(body, cell_m) if _triangle_count(body) >= min_triangles else None
-    key = (source, cell_m, min_triangles)
+        return _coarse_body(body, cell_m, flat_m) if _triangle_count(body) >= min_triangles else None
+    key = (source, cell_m, min_triangles, flat_m)
     if key not in _LIGHTER:
-        _LIGHTER[key] = _coarse_body(body, cell_m) if _triangle_count(body) >= min_triangles else None
+        _LIGHTER[key] = _coarse_body(body, cell_m, flat_m) if _triangle_count(body) >= min_triangles else None
     twin = _LIGHTER[key]
     return twin and twin.clone()  # a clone shares the meshes
 
@@ -187,14 +192,14 @@ def _triangle_count(body: Any) -> int:
     return sum(len(part.triangles) for shape in body.render_shapes for part in shape.parts)
 
 
-def _coarse_body(body: Any, cell_m: float) -> Any:
+def _coarse_body(body: Any, cell_m: float, flat_m: float) -> Any:
     from sapien.render import RenderBodyComponent, RenderShapeTriangleMesh
 
     coarse = RenderBodyComponent()
     for shape in body.render_shapes:
         for part in shape.parts:
             points = np.asarray(part.vertices, np.float32) * np.asarray(shape.scale, np.float32)
-            vertices, triangles = cluster_vertices(points, np.asarray(part.triangles), cell_m)
+            vertices, triangles = cluster_vertices(points, np.asarray(part.triangles), cell_m, flat_m)
             if len(triangles) == 0:
                 continue
             mesh = RenderShapeTriangleMesh(
@@ -229,20 +234,61 @@ def _cropped_body(body: Any, half_width_m: float) -> Any:
     return cropped
 
 
-def cluster_vertices(vertices: np.ndarray, triangles: np.ndarray, cell_m: float) -> tuple[np.ndarray, np.ndarray]:
+def cluster_vertices(
+    vertices: np.ndarray, triangles: np.ndarray, cell_m: float, flat_m: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
     """Merge the vertices [V, 3] of each grid cell into their mean; drop collapsed and double triangles.
 
-    Returns (float32 [V', 3], int64 [F', 3]).
+    flat_m: see `decimate`. Returns (float32 [V', 3], int64 [F', 3]).
     """
-    cells = np.floor(vertices / cell_m).astype(np.int64)
-    unique, index = np.unique(_row_numbers(cells), return_inverse=True)
-    merged = np.stack([np.bincount(index, column, len(unique)) for column in np.asarray(vertices, np.float64).T], 1)
-    merged /= np.bincount(index, minlength=len(unique))[:, None]
-    faces = index[np.asarray(triangles, np.int64)]
+    vertices, triangles = np.asarray(vertices, np.float64), np.asarray(triangles, np.int64)
+    index = _flat_cells(vertices, triangles, cell_m, flat_m) if flat_m else _cells(vertices, cell_m)
+    faces = index[triangles]
     a, b, c = faces.T
     faces = faces[(a != b) & (b != c) & (a != c)]
     first = np.unique(_row_numbers(np.sort(faces, axis=1)), return_index=True)[1]
-    return merged.astype(np.float32), faces[np.sort(first)]
+    return _means(vertices, index).astype(np.float32), faces[np.sort(first)]
+
+
+def _cells(points: np.ndarray, cell_m: float) -> np.ndarray:
+    """int64 [V]: the number, from 0, of the grid cell that a point lies in."""
+    return np.unique(_row_numbers(np.floor(points / cell_m).astype(np.int64)), return_inverse=True)[1]
+
+
+def _means(points: np.ndarray, index: np.ndarray) -> np.ndarray:
+    """[max(index) + 1, 3]: the mean of the points [V, 3] of each index [V]; every index has a point."""
+    return np.stack([np.bincount(index, column) for column in points.T], 1) / np.bincount(index)[:, None]
+
+
+def _flat_cells(points: np.ndarray, triangles: np.ndarray, cell_m: float, flat_m: float) -> np.ndarray:
+    """As `_cells`, of the largest of 4, 2 and 1 `cell_m` that keeps the surface.
+
+    It does where the planes of the triangles at a cell's points pass within `flat_m` of their mean: the
+    root of the mean square distance, weighted by area.
+    """
+    corners = points[triangles]
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    areas = np.linalg.norm(normals, axis=1)
+    normals /= np.maximum(areas, 1e-30)[:, None]
+    index, taken = np.zeros(len(points), np.int64), 0
+    left = np.arange(len(points))
+    for size in (4, 2, 1):
+        cells = _cells(points[left], size * cell_m)
+        if size > 1:
+            cell_of = np.full(len(points), -1)
+            cell_of[left] = cells
+            face, corner = np.nonzero(cell_of[triangles] >= 0)
+            at = cell_of[triangles[face, corner]]
+            offsets = ((_means(points[left], cells)[at] - corners[face, 0]) * normals[face]).sum(axis=1)
+            squares = np.bincount(at, areas[face] * offsets**2, cells.max(initial=-1) + 1)
+            weights = np.bincount(at, areas[face], len(squares))
+            flat = (squares <= flat_m**2 * weights)[cells]
+        else:
+            flat = np.ones(len(left), bool)
+        index[left[flat]] = taken + np.unique(cells[flat], return_inverse=True)[1]
+        taken += len(np.unique(cells[flat]))
+        left = left[~flat]
+    return index
 
 
 def _row_numbers(rows: np.ndarray) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,8 +44,7 @@ def make_episode(seed: int = 1000, alternatives: bool = True) -> Episode:
         control_hz=20.0,
         success=True,
         images={
-            name: rng.integers(0, 256, (STEPS, 8, 10, 3), dtype=np.uint8)
-            for name in ("hand_camera", "base_camera")
+            name: rng.integers(0, 256, (STEPS, 8, 10, 3), dtype=np.uint8) for name in ("hand_camera", "base_camera")
         },
         state=rng.normal(size=(STEPS, STATE)).astype(np.float32),
         actions=rng.normal(size=(STEPS, ACTION)).astype(np.float32),
@@ -153,9 +154,53 @@ def test_altered_labels(stored: Path) -> None:
 
 def test_another_version(stored: Path) -> None:
     with h5py.File(stored, "r+") as file:
-        file.attrs["version"] = 2
-    with pytest.raises(EpisodeError, match="version 2; this code reads 1"):
+        file.attrs["version"] = 3
+    with pytest.raises(EpisodeError, match="version 3; this code reads 1 and 2"):
         load_episode(stored)
+
+
+def write_version_1(path: Path, episode: Episode) -> None:
+    """As version 1 was written: a picture for each step, the checksum over all bytes in the order of the names."""
+    assert episode.alternatives is not None
+    arrays = {f"images/{name}": np.asarray(frames) for name, frames in episode.images.items()}
+    arrays |= {"state": episode.state, "actions": episode.actions}
+    arrays |= {
+        f"alternatives/{k}": getattr(episode.alternatives, k) for k in ("chunks", "valid", "targets_m", "pixels")
+    }
+    with h5py.File(path, "w") as file:
+        for name, array in arrays.items():
+            packed = {"chunks": (1, *array.shape[1:]), "compression": "gzip"} if name.startswith("images/") else {}
+            file.create_dataset(name, data=array, **packed)
+        meta = json.dumps(
+            {
+                "suite": episode.suite, "task": episode.task, "seed": episode.seed, "instruction": episode.instruction,
+                "control_hz": episode.control_hz, "success": episode.success, "cameras": list(episode.images),
+                "subtasks": [vars(span) for span in episode.subtasks], "keyframes": list(episode.keyframes),
+                "goal": episode.goal, "alternative_subtasks": list(episode.alternatives.subtasks),
+                "metadata": dict(episode.metadata),
+            },
+            sort_keys=True,
+        )  # fmt: skip
+        digest = hashlib.sha256(meta.encode())
+        for name in sorted(arrays):
+            digest.update(f"{name}{arrays[name].shape}{arrays[name].dtype}".encode() + arrays[name].tobytes())
+        file.attrs.update(format="predimem-episode", version=1, meta=meta, checksum=digest.hexdigest())
+
+
+def test_version_1_is_read(tmp_path: Path) -> None:
+    path, written = tmp_path / "seed1.h5", make_episode()
+    write_version_1(path, written)
+    read = load_episode(path)
+    assert read.image_steps.all() and (read.seed, read.subtasks) == (written.seed, written.subtasks)
+    for name, frames in written.images.items():
+        np.testing.assert_array_equal(read.images[name], frames)
+    save_episode(tmp_path / "new.h5", read)
+    save_episode(tmp_path / "made.h5", written)
+    assert episode_checksum(tmp_path / "new.h5") == episode_checksum(tmp_path / "made.h5") != episode_checksum(path)
+    with h5py.File(path, "r+") as file:
+        file["images/hand_camera"][2, 0, 0, 0] ^= 1
+    with pytest.raises(EpisodeError, match="does not match its checksum"):
+        load_episode(path)
 
 
 def test_another_hdf5_file(tmp_path: Path) -> None:

@@ -12,17 +12,18 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("predimem", "planner", "actor", "memory_bank", "datagen")
-CORE = ("predimem.types", "predimem.interfaces", "predimem.config", "predimem.episodes")
+CORE = tuple(
+    f"predimem.{name}"
+    for name in ("types", "interfaces", "config", "frames", "episodes", "seeds", "jsonl", "pool", "processes")
+)
 ASSEMBLY = ("predimem.assemble", "predimem.cli", "predimem.__main__")  # may name every concrete part
 # Shared by evaluation suites and datagen; they know the simulator, not the system.
-RENDERING = ("predimem.rendering", "predimem.vulkan")
+RENDERING = ("predimem.culling", "predimem.rendering", "predimem.vulkan")
 SIMULATORS = ("mani_skill", "mikasa_robo_suite", "sapien", "gymnasium", "open3d", "ray")
 HEAVY = ("torch", "torchvision", "transformers", "swift", *SIMULATORS)
 # The arena's scene, written against the simulator; only the entry point of its environments loads it.
-SCENE = tuple(
-    f"datagen.arena.{name}"
-    for name in ("environment", "furniture", "groceries", "looks", "mats", "parts", "reading", "saving", "time_limit")
-)
+SCENE_PARTS = ("environment", "furniture", "groceries", "looks", "mats", "parts", "reading", "saving", "shading")
+SCENE = tuple(f"datagen.arena.{name}" for name in (*SCENE_PARTS, "time_limit"))
 MS_SWIFT_PLUGIN = "planner.sft"  # loaded by `swift sft`, never by our own code
 
 

@@ -13,7 +13,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("predimem", "planner", "actor", "memory_bank", "datagen")
-DATA_SUFFIXES = (".html", ".j2", ".css", ".js")  # beside the code; below predimem/weights, everything
+# Beside the code; below predimem/weights, everything.
+DATA_SUFFIXES = (".html", ".j2", ".css", ".js", ".glsl", ".vert", ".frag")
 UV = Path(sys.executable).with_name("uv")
 
 

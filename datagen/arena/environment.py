@@ -28,7 +28,8 @@ from datagen.arena.looks import light_scene
 from datagen.arena.mats import carry_mats
 from datagen.arena.objects import OBJECTS
 from datagen.arena.progress import FAILURES, Progress
-from datagen.arena.reading import read_world, tcp_pose
+from datagen.arena.reading import proprioception, read_world, tcp_pose
+from datagen.arena.shading import shader_config
 from datagen.arena.task import Task, Variant
 from datagen.arena.tasks import task_of
 from datagen.arena.world import World
@@ -39,6 +40,7 @@ CAMERAS = ("agentview_rgb", "eye_in_hand_rgb")
 DEPTH_CAMERAS = ("agentview_depth", "eye_in_hand_depth")  # at the same places, for making data
 CONTROL_MODES = ("pd_ee_delta_pose", "pd_joint_pos")
 ROBOT_MESHES = ("light", "stock")
+ROBOT_FLAT_M = 0.0015  # a third of a pixel of a camera with 256 px; spares two triangles in five
 # From over the robot's right side one sees into the drawers and into the microwave, and the arm hides little.
 AGENTVIEW_EYE_M, AGENTVIEW_TARGET_M, AGENTVIEW_FOV_RAD = (-0.36, -0.80, 1.18), (-0.065, -0.05, 0.05), 0.86
 # In front of the hand, between the fingers, and turned towards their tips.
@@ -56,7 +58,8 @@ class ArenaEnv(BaseEnv):
     render_backend: None has a renderer where obs_mode or render_mode need one, "auto" always (for
     `observe`), "none" never; else ManiSkill's. robot_meshes: what is seen of the robot, "light" (coarse
     and quick to render) or "stock"; nothing else differs. depth_px: width and height of the
-    `DEPTH_CAMERAS`, which are there for `observe` only if this is given. reward_mode: "sparse" (1 success, -1 failure) or "none".
+    `DEPTH_CAMERAS`, which are there for `observe` only if this is given. reward_mode: "sparse" (1 success,
+    -1 failure) or "none".
     num_envs: more than one needs PhysX on a GPU. The code is written for N worlds and has been run with
     one on the CPU; `tests/datagen/arena/test_environment.py` has the checks for a machine with a GPU.
 
@@ -83,7 +86,7 @@ class ArenaEnv(BaseEnv):
     def __init__(
         self,
         *,
-        task: int | str,
+        task: int | str | Task,
         image_px: int = 128,
         depth_px: int | None = None,
         num_envs: int = 1,
@@ -97,7 +100,7 @@ class ArenaEnv(BaseEnv):
         **kwargs: Any,
     ):
         self.task: Task = task_of(task)
-        self._image_px, self._depth_px = image_px, depth_px
+        self.image_px, self._depth_px = image_px, depth_px
         self._robot_meshes = robot_meshes
         self.fixtures: dict[str, Any] = {}
         self.objects: dict[str, Any] = {}
@@ -134,20 +137,19 @@ class ArenaEnv(BaseEnv):
         mount = self.agent.robot.links_map["panda_hand"]
 
         def pair(names: tuple[str, str], px: int) -> list[CameraConfig]:
-            # ManiSkill's default shader pack, "minimal", is slower here than the pack "default".
-            common: Any = {"width": px, "height": px, "near": 0.01, "far": 10, "shader_pack": "default"}
+            common: Any = {"width": px, "height": px, "near": 0.01, "far": 10, "shader_config": shader_config()}
             return [
                 CameraConfig(names[0], scene, fov=AGENTVIEW_FOV_RAD, **common),
                 CameraConfig(names[1], hand, fov=HAND_CAMERA_FOV_RAD, mount=mount, **common),
             ]
 
-        return pair(CAMERAS, self._image_px) + (pair(DEPTH_CAMERAS, self._depth_px) if self._depth_px else [])
+        return pair(CAMERAS, self.image_px) + (pair(DEPTH_CAMERAS, self._depth_px) if self._depth_px else [])
 
     @property
     def _default_human_render_camera_configs(self) -> CameraConfig:
         return CameraConfig(
             "render_camera", pose=sapien_utils.look_at(AGENTVIEW_EYE_M, AGENTVIEW_TARGET_M),
-            width=512, height=512, fov=AGENTVIEW_FOV_RAD, near=0.01, far=10, shader_pack="default",
+            width=512, height=512, fov=AGENTVIEW_FOV_RAD, near=0.01, far=10, shader_config=shader_config(),
         )  # fmt: skip
 
     def _load_agent(
@@ -155,7 +157,7 @@ class ArenaEnv(BaseEnv):
     ) -> None:
         super()._load_agent(options, sapien.Pose(list(f.ROBOT_BASE_M)), build_separate)
         if self._robot_meshes == "light" and self.scene.can_render():
-            rendering.decimate(self)  # of the scene, only the robot is there yet
+            rendering.decimate(self, flat_m=ROBOT_FLAT_M)  # of the scene, only the robot is there yet
 
     def _load_scene(self, options: dict[str, Any]) -> None:
         build_table(self.scene)
@@ -283,6 +285,10 @@ class ArenaEnv(BaseEnv):
 
     def get_info(self) -> dict[str, torch.Tensor]:
         return super().get_info() | {"elapsed_steps": self.elapsed_steps.clone()}  # on CPU it would go on counting
+
+    def proprioception(self) -> np.ndarray:
+        """float32 [17]: see `reading.proprioception`."""
+        return proprioception(self)
 
     def variant(self, index: int = 0) -> Variant:
         """The hidden state of world `index`: for oracles and for making data, never for a policy."""

@@ -52,13 +52,21 @@ def material(look: Look) -> RenderMaterial:
     made.base_color = [*(channel**2.2 for channel in look.colour), 1.0]  # the shaders work in linear colours
     made.roughness, made.metallic, made.specular = look.roughness, look.metallic, 0.3
     if look.picture:
-        made.base_color_texture = _texture(look.picture)
+        made.base_color_texture = _texture(look.picture, look.picture_m > 0)
     return made
 
 
 @functools.cache
-def _texture(picture: str) -> RenderTexture2D:
+def _texture(picture: str, repeated: bool) -> RenderTexture2D:
+    """What is repeated fills most of what a camera sees, so it is kept in linear colours: a software driver is
+    slow to make these of sRGB at every look-up. A label is not, as seen from afar its colours would get paler.
+    """
     rows = labels.paint(picture)[::-1]  # v = 0 is the first row here, the lower edge in a `Mesh`
+    if repeated:
+        part = rows / 255.0
+        linear = np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4)
+        pixels = np.concatenate([linear, np.ones((*rows.shape[:2], 1))], axis=2).astype(np.float32)
+        return RenderTexture2D(pixels, "R32G32B32A32Sfloat", MIPMAPS, "linear", "repeat", False)
     opaque = np.full((*rows.shape[:2], 1), 255, np.uint8)
     pixels = np.ascontiguousarray(np.concatenate([rows, opaque], axis=2))
     return RenderTexture2D(pixels, "R8G8B8A8Unorm", MIPMAPS, "linear", "repeat", True)

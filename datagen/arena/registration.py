@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from datagen.arena.task import Task
 from datagen.arena.tasks import TASKS, task_of
 
 if TYPE_CHECKING:
@@ -15,30 +17,42 @@ if TYPE_CHECKING:
 def register_tasks() -> None:
     """Register all tasks with Gymnasium, as ManiSkill's `register_env` would. Idempotent; nothing heavy is loaded."""
     import gymnasium
-    from gymnasium.envs.registration import WrapperSpec
 
     for task in TASKS:
         if task.env_id not in gymnasium.registry:
-            gymnasium.register(
-                task.env_id,
-                entry_point="datagen.arena.registration:create",
-                max_episode_steps=task.horizon,
-                disable_env_checker=True,  # it knows no batches
-                kwargs={"task": task.name},
-                additional_wrappers=(WrapperSpec("ArenaTimeLimit", "datagen.arena.time_limit:ArenaTimeLimit", {}),),
-            )
+            _register(task, task.name)
 
 
-def make(task: int | str, horizon: int | None = None, **kwargs: Any) -> gymnasium.Env:
-    """The environment of a task: `gymnasium.make` for a task's number, name or Gymnasium id.
+def _register(task: Task, key: str | Task) -> None:
+    """key: what the environment finds its task by."""
+    import gymnasium
+    from gymnasium.envs.registration import WrapperSpec
+
+    gymnasium.register(
+        task.env_id,
+        entry_point="datagen.arena.registration:create",
+        max_episode_steps=task.horizon,
+        disable_env_checker=True,  # it knows no batches
+        kwargs={"task": key},
+        additional_wrappers=(WrapperSpec("ArenaTimeLimit", "datagen.arena.time_limit:ArenaTimeLimit", {}),),
+    )
+
+
+def make(task: int | str | PathLike[str] | Task, horizon: int | None = None, **kwargs: Any) -> gymnasium.Env:
+    """The environment of a task: `gymnasium.make` for a task's number, name, Gymnasium id or file.
 
     horizon: control steps after which an episode is truncated, instead of the task's own. kwargs: see
-    `environment.ArenaEnv`. Raises ValueError for an unknown task or a bad option, and
-    `predimem.vulkan.VulkanError` where pictures are wanted and nothing can render them.
+    `environment.ArenaEnv`. A task of a file is registered with Gymnasium too, from here on in this process.
+    Raises ValueError for an unknown or faulty task or a bad option, and `predimem.vulkan.VulkanError` where
+    pictures are wanted and nothing can render them.
     """
     import gymnasium
 
-    return gymnasium.make(task_of(task).env_id, max_episode_steps=horizon, **kwargs)
+    found = task_of(task)
+    if found not in TASKS:
+        gymnasium.registry.pop(found.env_id, None)  # the file may have changed
+        _register(found, found)
+    return gymnasium.make(found.env_id, max_episode_steps=horizon, **kwargs)
 
 
 def create(**kwargs: Any) -> ArenaEnv:

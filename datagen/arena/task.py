@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-from datagen.arena.fixtures import DRAWERS, FIXTURES, KITCHEN, PLACES
-from datagen.arena.objects import OBJECTS
 from datagen.arena.predicates import Poured, Pouring, Predicate
 from datagen.arena.subtasks import Skill, Subtask, undoes
+from datagen.arena.task_checks import check_task
 
 Category = Literal["transferring", "occlusion", "counting", "sequence"]
 CATEGORIES: tuple[Category, ...] = ("transferring", "occlusion", "counting", "sequence")
@@ -50,11 +49,12 @@ class Variant:
 
 @dataclass(frozen=True)
 class Task:
-    """task_id, title, category: as released with RoboMemArena. name: of the Gymnasium id.
+    """task_id, title, category: of tasks 1 to 26 as released with RoboMemArena. name: of the Gymnasium id.
 
     objects, fixtures: what is in the scene besides the kitchen. variants: all values of the hidden
     state; each is as likely. For the docs: drawn: what the variants differ in, empty where there is
     one; remember: what its memory-dependent subtasks draw on, empty where there are none.
+    Raises ValueError for a task that could not be built or judged (`task_checks`).
     """
 
     task_id: int
@@ -68,13 +68,7 @@ class Task:
     remember: str = ""
 
     def __post_init__(self) -> None:
-        assert len({len(v.subtasks) for v in self.variants}) == 1, f"{self.name}: variants differ in length"
-        assert 3 <= self.stages <= 9, f"{self.name}: {self.stages} stages"
-        for variant in self.variants:
-            used = {s.object for s in variant.subtasks if s.object} | set(variant.start)
-            assert used <= set(self.objects) <= set(OBJECTS), f"{self.name}: {used} and {self.objects}"
-            frames = {PLACES[p].frame for p in (*variant.start.values(), *variant.mats)}
-            assert frames <= {*self.fixtures, *KITCHEN, *DRAWERS} and set(self.fixtures) <= set(FIXTURES), self.name
+        check_task(self, CATEGORIES)
 
     @property
     def env_id(self) -> str:

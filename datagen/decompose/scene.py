@@ -22,7 +22,7 @@ def first_picture(task: Task, seed: int, image_px: int = IMAGE_PX) -> np.ndarray
     """
     from datagen.arena.registration import create
 
-    env = create(task=task.task_id, obs_mode="none", render_backend="auto", image_px=image_px, sim_backend="cpu")
+    env = create(task=task, obs_mode="none", render_backend="auto", image_px=image_px, sim_backend="cpu")
     try:
         env.reset(seed=seed)
         return env.observe("rgb")["agentview_rgb"]["rgb"][0].cpu().numpy()

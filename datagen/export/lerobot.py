@@ -27,7 +27,7 @@ import numpy as np
 from datagen.export.arena_state import DIM, NAMES
 from datagen.export.lerobot_stats import column_stats, merge_stats, picture_stats
 from datagen.export.video import CODEC, PIXEL_FORMAT, write_video
-from predimem.episodes import Episode, EpisodeError, episode_checksum, list_episodes, load_episode
+from predimem.episodes import Episode, EpisodeError, Frames, episode_checksum, list_episodes, load_episode
 
 VERSION = "v3.0"
 CHUNK = 1000  # files of a chunk
@@ -55,7 +55,7 @@ def export_lerobot(episodes: str | Path, out: str | Path, robot: str = "panda", 
 
     out, paths = Path(out), list_episodes(episodes)
     _check_out(out, len(paths))
-    export = _Export(out, _features(load_episode(paths[0]), paths[0]))
+    export = _Export(out, _features(load_episode(paths[0], verify=False), paths[0]))
     for path in tqdm(paths, unit="episode", disable=not progress):
         export.add(path)
     export.finish(robot)
@@ -229,7 +229,7 @@ def _file(number: int) -> dict[str, int]:
     return {"chunk_index": number // CHUNK, "file_index": number % CHUNK}
 
 
-def _row_stats(columns: Mapping[str, np.ndarray], images: Mapping[str, np.ndarray]) -> dict[str, Any]:
+def _row_stats(columns: Mapping[str, np.ndarray], images: Mapping[str, Frames]) -> dict[str, Any]:
     stats = {name: column_stats(values.reshape(len(values), -1)) for name, values in columns.items()}
     stats |= {f"observation.images.{camera}": picture_stats(frames) for camera, frames in images.items()}
     return {f"stats/{name}/{key}": v.tolist() for name, values in stats.items() for key, v in values.items()}

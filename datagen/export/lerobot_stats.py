@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from predimem.episodes import Frames
+
 QUANTILES = {"q01": 0.01, "q10": 0.10, "q50": 0.50, "q90": 0.90, "q99": 0.99}
 PICTURES, PIXELS = 100, 128  # of an episode and along a side, at most about so many: LeRobot samples, too
 
@@ -18,7 +20,7 @@ def column_stats(values: np.ndarray) -> Stats:
     return _stats(values, len(values))
 
 
-def picture_stats(frames: np.ndarray) -> Stats:
+def picture_stats(frames: np.ndarray | Frames) -> Stats:
     """Of uint8 [T, H, W, 3]: per channel, of values in [0, 1], each [3, 1, 1]; `count` is in pictures."""
     pixel = max(1, min(frames.shape[1:3]) // PIXELS)
     picked = frames[:: -(-len(frames) // PICTURES), ::pixel, ::pixel]

@@ -16,12 +16,12 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from datagen.arena.task import Task
 from datagen.arena.tasks import task_of
 from datagen.export.arena_state import DIM, robot_arrays
 from predimem.episodes import Episode, EpisodeError, episode_checksum, list_episodes, load_episode
@@ -52,8 +52,17 @@ def export_robomemarena(episodes: str | Path, out: str | Path, progress: bool = 
     return files
 
 
-def check_episode(episode: Episode, path: str | Path) -> Task:
-    """The task of an arena episode whose spans follow each other without gaps; EpisodeError otherwise."""
+@dataclass(frozen=True)
+class Heading:
+    """What the folder and the files of an episode are named by."""
+
+    task_id: int
+    name: str
+    category: str
+
+
+def check_episode(episode: Episode, path: str | Path) -> Heading:
+    """The heading of an arena episode whose spans follow each other without gaps; EpisodeError otherwise."""
     if set(episode.images) != set(CAMERAS) or episode.state.shape[1] != DIM or episode.actions.shape[1] != 7:
         raise EpisodeError(
             f"{path}: RoboMemArena's layout holds the cameras {' and '.join(CAMERAS)}, a state of {DIM} numbers and "
@@ -66,10 +75,13 @@ def check_episode(episode: Episode, path: str | Path) -> Task:
     for span in episode.subtasks:
         if not re.fullmatch(r"[^_/\\]+", span.label):
             raise EpisodeError(f"{path}: the subtask {span.label!r} cannot be part of a file name that is read back")
-    return task_of(episode.task)
+    if {"task_id", "category"} <= episode.metadata.keys():  # so that tasks of one's own need not be at hand
+        return Heading(episode.metadata["task_id"], episode.task, episode.metadata["category"])
+    task = task_of(episode.task)
+    return Heading(task.task_id, task.name, task.category)
 
 
-def subtask_path(root: str | Path, episode: Episode, task: Task, order: int) -> Path:
+def subtask_path(root: str | Path, episode: Episode, task: Heading, order: int) -> Path:
     name = re.sub(r"(?<!^)(?=[A-Z])", "_", task.name).lower()
     primitive = episode.subtasks[order].label.replace(" ", "_")
     folder = Path(root) / task.category / f"{task.task_id}_{name}_dataset" / "subtask_data"
@@ -91,8 +103,12 @@ def _write(path: Path, episode: Episode, order: int, checksum: str) -> None:
         for name, array in robot_arrays(episode.state[steps]).items():
             demo.create_dataset(f"obs/{name}", data=array)
         for camera in CAMERAS:
-            frames = np.asarray(episode.images[camera][steps], np.uint8)
-            demo.create_dataset(f"obs/{camera}", data=frames, chunks=(1, *frames.shape[1:]), compression="gzip")
+            frames = episode.images[camera]
+            shape = (span.end - span.start, *frames.shape[1:])
+            packed = {"chunks": (1, *shape[1:]), "compression": "gzip"}
+            dataset = demo.create_dataset(f"obs/{camera}", shape=shape, dtype=np.uint8, **packed)
+            for row, step in enumerate(range(span.start, span.end)):
+                dataset[row] = frames[step]
     os.replace(partial, path)
 
 

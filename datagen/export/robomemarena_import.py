@@ -9,7 +9,7 @@ is one), the rate 20 Hz, and every demonstration counts as a success.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -22,10 +22,11 @@ from datagen.arena.tasks import TASKS
 from datagen.export.arena_state import OPENING, POSITION, arena_state
 from datagen.export.robomemarena import CAMERAS, read_note
 from datagen.keyframes import KeyframeConfig, extract_keyframes
-from predimem.episodes import Episode, EpisodeError, SubtaskSpan, episode_path, save_episode
+from predimem.episodes import Episode, EpisodeError, Frames, SubtaskSpan, episode_path, save_episode
 
 SUITE = "robomemarena"
 CONTROL_HZ = 20.0
+BLOCK = 32  # pictures that are read at once
 WIDTHS = {"actions": 7, "obs/ee_states": 6, "obs/gripper_states": 2, "obs/joint_states": 7}
 FILE_NAME = re.compile(r"(?P<primitive>.+)_(?P<order>\d+)_seed(?P<seed>\d+)_task(?P<task>\d+)\.hdf5")
 
@@ -43,8 +44,48 @@ class SubtaskFile:
 
 @dataclass(frozen=True, eq=False)
 class _Segment:
+    """What a file holds but for its pictures, of which only the shapes are known: camera -> (T, H, W, 3)."""
+
+    path: Path
+    group: str
     arrays: Mapping[str, np.ndarray]
+    shapes: Mapping[str, tuple[int, ...]]
     note: Mapping[str, Any]
+
+
+class _Pictures:
+    """The pictures of one camera in all files of an episode. They are read in blocks, since released files may
+    keep many in one compressed piece; the last block is held."""
+
+    def __init__(self, segments: Sequence[_Segment], camera: str) -> None:
+        self._segments, self._camera = segments, camera
+        self._starts = np.cumsum([0, *(segment.shapes[camera][0] for segment in segments)])
+        self.shape = (int(self._starts[-1]), *segments[0].shapes[camera][1:])
+        self._held, self._block = (-1, -1), np.zeros(0, np.uint8)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, row: int, /) -> np.ndarray:
+        number = int(np.searchsorted(self._starts, row, side="right")) - 1
+        block, offset = divmod(row - int(self._starts[number]), BLOCK)
+        if self._held != (number, block):
+            self._block, self._held = self._read(self._segments[number], block * BLOCK), (number, block)
+            self._block.flags.writeable = False
+        return self._block[offset]
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return (self[row] for row in range(len(self)))
+
+    def _read(self, segment: _Segment, start: int) -> np.ndarray:
+        import h5py
+
+        try:
+            with h5py.File(segment.path, "r") as file:
+                pictures: Any = file[f"data/{segment.group}/obs/{self._camera}"]
+                return pictures[start : start + BLOCK]
+        except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:  # h5py raises any of these
+            raise EpisodeError(f"{segment.path} cannot be read (truncated or damaged?): {error}") from error
 
 
 def import_robomemarena(
@@ -91,7 +132,7 @@ def parse_name(path: Path) -> SubtaskFile:
 
 
 def import_episode(files: Sequence[SubtaskFile], config: KeyframeConfig | None = None) -> Episode:
-    """The episode whose subtasks are in `files`, by order. Raises EpisodeError as above."""
+    """The episode whose subtasks are in `files`, by order; its pictures stay there. Raises EpisodeError as above."""
     first = files[0]
     task = _task(first.task_id, first.path)
     segments = [_read(file.path) for file in files]
@@ -110,7 +151,7 @@ def import_episode(files: Sequence[SubtaskFile], config: KeyframeConfig | None =
         instruction=note.get("instruction") or _instruction(task, [file.label for file in files]),
         control_hz=hz,
         success=bool(note.get("success", True)),
-        images={camera: arrays[f"obs/{camera}"] for camera in CAMERAS},
+        images={camera: Frames(_Pictures(segments, camera)) for camera in CAMERAS},
         state=state,
         actions=arrays["actions"].astype(np.float32),
         subtasks=tuple(SubtaskSpan(start, end, file.label) for start, end, file in spans),
@@ -142,7 +183,7 @@ def _check_complete(files: Sequence[SubtaskFile], expected: int) -> None:
 def _check_alike(files: Sequence[SubtaskFile], segments: Sequence[_Segment]) -> None:
     for file, segment in zip(files, segments, strict=True):
         for camera in CAMERAS:
-            found, expected = (s.arrays[f"obs/{camera}"].shape[1:] for s in (segment, segments[0]))
+            found, expected = (s.shapes[camera][1:] for s in (segment, segments[0]))
             if found != expected:
                 raise EpisodeError(f"{file.path}: {camera} is {found}, in {files[0].path.name} {expected}")
         if segment.note.get("checksum") != segments[0].note.get("checksum"):
@@ -158,20 +199,21 @@ def _read(path: Path) -> _Segment:
             demos = [name for name in data if name.startswith("demo_")]
             if len(demos) != 1:
                 raise EpisodeError(f"{path}: expected one group data/demo_<n>, found {len(demos)}")
-            names = [*WIDTHS, *(f"obs/{camera}" for camera in CAMERAS)]
-            arrays = {name: np.asarray(data[f"{demos[0]}/{name}"]) for name in names}
-            note = read_note(data)
+            demo = data[demos[0]]
+            arrays = {name: np.asarray(demo[name]) for name in WIDTHS}
+            _check_arrays(path, arrays, {camera: demo[f"obs/{camera}"] for camera in CAMERAS})
+            shapes = {camera: demo[f"obs/{camera}"].shape for camera in CAMERAS}
+            return _Segment(path, demos[0], arrays, shapes, read_note(data))
     except EpisodeError:
         raise
     except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:  # h5py raises any of these
         raise EpisodeError(f"{path} cannot be read (truncated or damaged?): {error}") from error
-    _check_arrays(path, arrays)
-    return _Segment(arrays, note)
 
 
-def _check_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+def _check_arrays(path: Path, arrays: Mapping[str, np.ndarray], pictures: Mapping[str, Any]) -> None:
     steps = len(arrays["actions"]) if arrays["actions"].ndim else 0
-    for name, array in arrays.items():
+    named = {**arrays, **{f"obs/{camera}": dataset for camera, dataset in pictures.items()}}
+    for name, array in named.items():
         picture = name not in WIDTHS
         good = array.ndim == 4 and array.shape[3] == 3 if picture else array.shape[1:] == (WIDTHS[name],)
         if not good or picture != (array.dtype == np.uint8):

@@ -1,8 +1,10 @@
-"""Pictures of one camera as an MP4 that data loaders can seek in."""
+"""Pictures as an MP4 that data loaders can seek in."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -10,16 +12,18 @@ import numpy as np
 CODEC, PIXEL_FORMAT = "h264", "yuv420p"
 
 
-def write_video(path: Path, frames: np.ndarray, fps: int) -> None:
-    """H.264 from uint8 [T, H, W, 3], atomically; the frame of step t is shown at t / fps seconds.
+def write_video(path: Path, frames: Iterable[np.ndarray], fps: float, crf: int = 18, key_every: int = 2) -> None:
+    """H.264 from pictures uint8 [H, W, 3], one or more, atomically; picture t is shown at t / fps seconds.
 
-    Every second frame is a key frame and none depends on a later one: a loader that wants one frame
-    decodes at most two. The compression loses a little of every picture. Raises ValueError for an odd
-    width or height, which yuv420p cannot hold.
+    Every `key_every`th one is a key frame and none depends on a later one: a loader that wants one of them
+    decodes at most two by default. The compression loses a little of every picture, more with a larger
+    `crf`. Raises ValueError for an odd width or height, which yuv420p cannot hold.
     """
     import imageio.v2 as imageio
 
-    height, width = frames.shape[1:3]
+    frames = iter(frames)
+    first = next(frames)
+    height, width = first.shape[:2]
     if height % 2 or width % 2:
         raise ValueError(f"{path}: a video needs an even width and height, got {width} x {height}")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -32,9 +36,9 @@ def write_video(path: Path, frames: np.ndarray, fps: int) -> None:
         pixelformat=PIXEL_FORMAT,
         macro_block_size=2,
         ffmpeg_log_level="error",
-        output_params=["-crf", "18", "-g", "2", "-bf", "0", "-threads", "1", "-movflags", "+faststart"],
+        output_params=["-crf", str(crf), "-g", str(key_every), "-bf", "0", "-threads", "1", "-movflags", "+faststart"],
     )
-    for frame in frames:
+    for frame in chain([first], frames):
         writer.append_data(frame)
     writer.close()
     os.replace(partial, path)

@@ -27,6 +27,8 @@ def generate(
     """
     keys = config.tasks or tuple(task.name for task in TASKS)
     tasks = {task_of(key).name: key for key in keys}
+    if len(tasks) < len(keys):
+        raise ValueError(f"each task may be named once, in whatever way; got {', '.join(keys)}")
     files = {name: str(Path(key).resolve()) for name, key in tasks.items() if key.endswith(SUFFIX)}
     jobs = [Job(name, seed) for name in tasks for seed in config.seeds]
     out = Path(config.out)

@@ -21,7 +21,7 @@ FACING = 0.25  # of a normal: cosine to the closing direction; other points are 
 SEEN_M = 0.015  # a thing of which less height was seen may go down further
 AROUND_M = 0.06  # then it stands as low as what is around it
 TABLE_ROOM_M = 0.004  # between the ends of the fingers and what the thing stands on
-STRAY_POINTS = 2  # of depth cameras, so many are forgiven
+STRAY_POINTS, STRAYED = 2, 0.6  # so many points in the way may be noise of the camera, but make a grasp worth less
 EASY_WIDTH_M = 0.050  # wider things leave less room for errors on both sides
 OFF_CENTRE_M = 0.02  # so far from the middle a grasp loses more than half its worth
 SAME_M, SAME_RAD = 0.012, 0.3  # grasps this near to each other are one
@@ -175,10 +175,12 @@ class AntipodalDetector:
             closed = min(closed, self._squareness(scene, cut, touched, [tcp_along, end, cut.across_m], side))
             if closed <= 0:
                 return None
-        if in_the_way(cut.others - tcp, config.room_m) + in_the_way(cut.target - tcp, 0.0) > STRAY_POINTS:
+        hit = in_the_way(cut.others - tcp, config.room_m) + in_the_way(cut.target - tcp, 0.0)
+        if hit > STRAY_POINTS:
             return None
         easy = min(1.0, (MAX_WIDTH_M - width) / (MAX_WIDTH_M - EASY_WIDTH_M))
-        return Grasp(cut.rotation @ tcp, cut.rotation, width, depth, closed * easy * min(1.0, depth / wanted))
+        clear = STRAYED if hit else 1.0
+        return Grasp(cut.rotation @ tcp, cut.rotation, width, depth, closed * easy * clear * min(1.0, depth / wanted))
 
     def _squareness(self, scene: _Scene, cut: _Slice, touched: np.ndarray, contact: list[float], side: float) -> float:
         """1 where a finger meets the surface squarely, 0 at the edge of the contact's friction cone and outside.

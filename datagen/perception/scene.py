@@ -20,18 +20,20 @@ from datagen.skills.scene import Extent, TcpPose
 
 MIN_POINTS = 8  # of an object, to say where it is
 GRIPPED_STEPS = 6  # after so many with closed fingers that are not shut, the object between them is held
+PARTLY = 0.5  # fewer pixels than this share of the most that an object ever had show only a part of it
+CONFIRMED_M = 0.01
 FLOOR_ROOM_M = 0.012  # an object's lowest point may be seen this far under the floor that it stands on
 OTHER_GRASP_M, OTHER_GRASP_RAD = 0.012, 0.3  # a grasp that is nearer than both to one that failed is the same
 
 
 @dataclass(frozen=True, eq=False)
 class Belief:
-    """An object: its centre and rotation in the world, its size, and from how many points that is known."""
+    """An object: its centre and rotation in the world, its size, and the most pixels that agentview ever saw of it."""
 
     position_m: np.ndarray
     rotation: np.ndarray
     half_m: np.ndarray
-    points: int
+    pixels: int
 
 
 class PerceivedScene:
@@ -86,11 +88,14 @@ class PerceivedScene:
 
     def _belief(self, name: str, points: np.ndarray) -> Belief:
         box = upright_box(points, self._floor_m(points))
-        new = Belief(box.centre_m, box.rotation, box.half_m, len(points))
         old = self._beliefs.get(name)
-        if old is not None and old.points > new.points:  # it was seen better before: its size then
-            new = replace(new, half_m=old.half_m, points=old.points)
-        return new
+        pixels = int(self._views[0].mask(name).sum())  # agentview's distance is always the same
+        best = max(pixels, old.pixels if old else 0)
+        if old and pixels < PARTLY * best:  # too little to measure it, enough to say that it is where it was
+            off_m = np.linalg.norm(np.median(points, axis=0) - old.position_m)
+            if off_m < np.linalg.norm(old.half_m) + CONFIRMED_M:
+                return old
+        return Belief(box.centre_m, box.rotation, box.half_m, best)
 
     def _floor_m(self, points: np.ndarray) -> float | None:
         """The height of the highest floor that may be under points."""

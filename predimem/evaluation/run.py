@@ -24,6 +24,7 @@ from predimem.evaluation.published import best_published
 from predimem.evaluation.report import load_traces, write_report
 from predimem.evaluation.summary import compare, summarise, summarise_means
 from predimem.evaluation.video import Film
+from predimem.seeds import EVALUATION_SEEDS_FROM, refuse_training_seeds
 
 __all__ = ["EvaluationConfig", "EvaluationError", "Player", "format_table", "run_evaluation"]
 
@@ -32,7 +33,8 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class EvaluationConfig:
-    """What to play: for each task and agent, seeds seed_start ... seed_start + episodes - 1.
+    """What to play: for each task and agent, seeds seed_start ... seed_start + episodes - 1, none of which
+    may be a training seed.
 
     out: the folder for everything written. workers: processes that play side by side.
     videos_per_task: for each task and agent, that many first episodes are filmed, as `film` says.
@@ -47,7 +49,7 @@ class EvaluationConfig:
     tasks: tuple[str, ...]
     agents: tuple[str, ...]
     episodes: int = 100
-    seed_start: int = 900_000
+    seed_start: int = EVALUATION_SEEDS_FROM
     out: str = "runs/eval"
     workers: int = 1
     videos_per_task: int = 2
@@ -65,6 +67,7 @@ class EvaluationConfig:
         for name, least in (("episodes", 1), ("workers", 1), ("videos_per_task", 0), ("seed_start", 0)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name}: expected at least {least}, got {getattr(self, name)}")
+        refuse_training_seeds(self.seed_start, self.episodes, "seed_start")
         if self.episode_timeout_s <= 0:
             raise ValueError(f"episode_timeout_s: expected more than 0, got {self.episode_timeout_s}")
 

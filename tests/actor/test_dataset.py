@@ -7,7 +7,7 @@ from actor.conv_stem import ConvStemConfig
 from actor.dataset import FrameSet, SamplingConfig, load_frame_sets
 from actor.pi05 import Pi05Config
 from actor.weights import ActorConfig
-from predimem.episodes import episode_path, save_episode
+from predimem.episodes import Frames, episode_path, save_episode
 from tests.actor.conftest import APPEAR, CAMERAS, HORIZON, INSTRUCTION, make_episode, save_episodes
 
 CONFIG = ActorConfig(model=Pi05Config(vision="conv", conv=ConvStemConfig(), action_horizon=HORIZON))
@@ -92,10 +92,30 @@ def test_split_is_by_episode(tmp_path):
     assert len(train.episodes) == 8
 
 
+@pytest.mark.parametrize("size", [128, 64])
+def test_pictures_left_in_the_files_give_the_same_batches(tmp_path, size):
+    save_episodes(tmp_path, range(1000, 1004))
+    blinking = make_episode(1004)
+    every_other = {name: Frames(frames[::2], np.arange(6) // 2) for name, frames in blinking.images.items()}
+    save_episode(episode_path(tmp_path, "Squares", 1004), dataclasses.replace(blinking, images=every_other))
+    model = dataclasses.replace(CONFIG.model, conv=ConvStemConfig(image_size=size))
+    config = dataclasses.replace(CONFIG, model=model)
+    pictures = (4 * 6 + 3) * 2 * size**2 * 3
+    enough, too_little = ((pictures + more) / 1e9 for more in (0.5, -0.5))
+    kept, left = (load_frame_sets(tmp_path, config, 5, gb) for gb in (enough, too_little))
+    for one, other in zip(kept, left, strict=True):
+        assert one.in_memory and not other.in_memory
+        for step in range(5):
+            a, b = (frames.batch(np.random.default_rng(step), SamplingConfig()) for frames in (one, other))
+            assert a.images.shape[1:] == (2, size, size, 3) and a.prompts == b.prompts
+            for name in ("images", "state", "chunks", "targets_m", "pixels"):
+                np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+
+
 def test_evaluation_seeds_are_refused(tmp_path):
     save_episodes(tmp_path, range(1000, 1002))
     save_episode(episode_path(tmp_path, "Squares", 900_000), make_episode(900_000))
-    with pytest.raises(ValueError, match="seed 900000 is reserved for evaluation"):
+    with pytest.raises(ValueError, match="seed 900000 is kept for evaluation"):
         load_frame_sets(tmp_path, CONFIG, val_every=2)
 
 

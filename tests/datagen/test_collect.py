@@ -10,8 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from datagen.collect import CollectConfig, TaskSeeds, collect, play_and_store
+from datagen.collect import CollectConfig, ExpertWorker, TaskSeeds, collect
 from datagen.record import PerturbationConfig, record_episode, spans
+from datagen.scale.jobs import Job
+from datagen.scale.run import BackendConfig
 from predimem.config import ConfigError, load_config
 from predimem.episodes import Episode, episode_path, list_episodes, load_episode
 from tests.datagen.point_environment import PointEnvironment
@@ -58,21 +60,21 @@ def test_the_seed_determines_an_episode() -> None:
 def test_collect_discards_failures_resumes_and_counts(tmp_path: Path) -> None:
     tasks = (TaskSeeds("point", 3), TaskSeeds("deaf", 2, first_seed=2000))
     config = CollectConfig(out=str(tmp_path), tasks=tasks, perturbation=CLEAN)
-    summary = collect(config, PointEnvironment, progress=False)
+    summary = collect(config, PointEnvironment, BackendConfig(workers=2), progress=False)
     assert summary["tasks"]["point"]["episodes"] == 3 and summary["tasks"]["point"]["yield"] == 1.0
     assert summary["tasks"]["point"]["lengths"] == {"16": 3}
     assert summary["tasks"]["deaf"]["discarded"] == {"expert failed": 2}
     assert (tmp_path / "summary.json").is_file() and len(list_episodes(tmp_path)) == 3
     kept = {path: path.stat().st_mtime_ns for path in list_episodes(tmp_path)}
     episode_path(tmp_path, "point", 1001).unlink()
-    collect(config, PointEnvironment, workers=1, progress=False)
+    collect(config, PointEnvironment, progress=False)
     new = {path: path.stat().st_mtime_ns for path in list_episodes(tmp_path)}
     assert {path.name for path in new if new[path] != kept[path]} == {"seed0000001001.h5"}
 
 
 def test_a_perturbed_failure_is_kept(tmp_path: Path) -> None:
     config = CollectConfig(out=str(tmp_path), perturbation=NOISY)
-    assert play_and_store(PointEnvironment("deaf"), "deaf", 1000, config).kind == "stored"
+    assert ExpertWorker(config, PointEnvironment).play(Job("deaf", 1000)).kept
     assert not load_episode(episode_path(tmp_path, "deaf", 1000)).success
 
 
@@ -82,7 +84,7 @@ from datagen.collect import *
 from tests.datagen.point_environment import PointEnvironment
 if __name__ == "__main__":
     tasks = (TaskSeeds("point", 5000),)
-    collect(CollectConfig(out={str(tmp_path)!r}, tasks=tasks), PointEnvironment, workers=1)
+    collect(CollectConfig(out={str(tmp_path)!r}, tasks=tasks), PointEnvironment)
 """
     path = tmp_path / "run.py"
     path.write_text(script)
@@ -99,17 +101,17 @@ if __name__ == "__main__":
     for episode in stored:
         load_episode(episode)  # verifies the checksum
     config = CollectConfig(out=str(tmp_path), tasks=(TaskSeeds("point", 4),))
-    assert collect(config, PointEnvironment, 1, progress=False)["tasks"]["point"]["episodes"] == 4
+    assert collect(config, PointEnvironment, progress=False)["tasks"]["point"]["episodes"] == 4
 
 
 @pytest.mark.parametrize(("first", "count"), [(900_000, 1), (99_990, 20), (999, 5), (4_242_424_242, 1)])
 def test_evaluation_seeds_are_refused(first: int, count: int) -> None:
-    with pytest.raises(ConfigError, match="not all training seeds"):
+    with pytest.raises(ValueError, match="is not a training seed"):
         TaskSeeds("point", count, first_seed=first)
 
 
 def test_the_shipped_config_is_the_default() -> None:
-    assert load_config(CollectConfig, ROOT / "configs/datagen.yaml") == CollectConfig()
+    assert load_config(CollectConfig, ROOT / "configs/datagen_mikasa.yaml") == CollectConfig()
 
 
 def test_an_unknown_key_is_refused(tmp_path: Path) -> None:

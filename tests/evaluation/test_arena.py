@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import datagen.arena
-from predimem.evaluation.suites.arena import STATE_DIM, ArenaEnvironment, rotation_6d
+from datagen.arena.reading import rotation_6d
+from predimem.evaluation.suites.arena import STATE_DIM, ArenaEnvironment
 from predimem.interfaces import Environment
 from predimem.types import StepResult
 

@@ -111,7 +111,7 @@ def test_a_line_cut_short_is_played_again_and_damage_is_reported(tmp_path: Path)
 def test_a_player_that_cannot_be_built_ends_the_run(tmp_path: Path) -> None:
     with pytest.raises(EvaluationError, match=r"weights not found: planner\.safetensors"):
         run_evaluation(config(tmp_path), broken_player)
-    with pytest.raises(EvaluationError, match=r"exit code 7.*built the player"):
+    with pytest.raises(EvaluationError, match=r"exit code 7.*while it was built"):
         run_evaluation(config(tmp_path), suicidal_player)
 
 

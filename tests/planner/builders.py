@@ -7,7 +7,7 @@ import torch
 
 from memory_bank import MemoryConfig
 from planner.base import BaseConfig, TinyConfig, tiny_hf_config
-from planner.dataset import replay
+from planner.dataset import Replay
 from planner.model import ObjectiveConfig, PrediMemForConditionalGeneration
 from planner.prompt import PromptConfig, chat_messages, render_answer, render_prompt, size_images
 from planner.tokenizer import TokenizerConfig
@@ -87,7 +87,7 @@ def encode_batch(processor, episodes, steps, prompt: PromptConfig = PROMPT) -> d
     """Right-padded training batch of one sample per (episode, step), keyframes as annotated."""
     texts, images, answers = [], [], []
     for episode, step in zip(episodes, steps, strict=True):
-        snapshot = replay(episode, MEMORY, episode.keyframes)[step]
+        snapshot = Replay(episode, MEMORY, episode.keyframes)[step]
         rendered = render_prompt(snapshot, prompt)
         answers.append(render_answer(episode.subtask_at(step), []) + "<|im_end|>")
         texts.append(

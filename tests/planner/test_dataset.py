@@ -13,9 +13,10 @@ import pytest
 from PIL import Image
 
 from memory_bank import MemoryConfig
-from planner.dataset import DatasetConfig, DatasetError, SampleMaker, replay, split_episodes, write_jsonl
+from planner.dataset import DatasetConfig, Replay, SampleMaker, split_episodes, write_jsonl
 from planner.parsing import parse_answer
 from planner.prompt import PromptConfig, render_prompt
+from predimem.episodes import EpisodeError, episode_path, load_episode, save_episode
 from tests.planner.builders import COLOURS, MEMORY, PROMPT, make_episode
 
 PLAIN = DatasetConfig(splice_probability=0.0, late_probability=0.0, extra_probability=0.0)
@@ -28,12 +29,30 @@ def draw(episodes, config, count=60, memory=MEMORY):
 def test_samples_are_what_the_bank_would_show(episodes):
     for sample in draw(episodes, PLAIN):
         step, episode = sample.snapshot.step, sample.episode
-        expected = replay(episode, MEMORY, episode.keyframes)[step]
+        expected = Replay(episode, MEMORY, episode.keyframes)[step]
         assert [f.step for f in sample.snapshot.keyframes] == [f.step for f in expected.keyframes]
         assert [f.step for f in sample.snapshot.recent] == [s for s in (step - 1, step) if s >= 0]
         assert sample.subtask == episode.subtask_at(step)
         steps = [sample.snapshot.recent[p - 1].step for p in sample.positions]
         assert steps == [k for k in episode.keyframes if k in (step - 1, step)]
+
+
+def test_only_the_pictures_of_a_snapshot_are_read(tmp_path):
+    path = episode_path(tmp_path, "Squares-v0", 1000)
+    save_episode(path, make_episode(1000, "red"))
+    episode = load_episode(path)
+    replay = Replay(episode, MEMORY, [0])
+    expected = Replay(make_episode(1000, "red"), MEMORY, [0])
+    assert len(replay) == 10
+    shown, wanted = (snapshots[7].keyframes + snapshots[7].recent for snapshots in (replay, expected))
+    for frame, other in zip(shown, wanted, strict=True):
+        assert (frame.step, frame.time_s, list(frame.images)) == (other.step, other.time_s, list(other.images))
+        for camera, image in frame.images.items():
+            np.testing.assert_array_equal(image, other.images[camera])
+    path.unlink()
+    with pytest.raises(EpisodeError, match="cannot be read"):
+        replay[4]
+    Replay(episode, MEMORY, [0])  # a replay by itself reads none
 
 
 def test_splicing_changes_the_cue_and_the_label_together(episodes):
@@ -87,7 +106,7 @@ def test_drawing_is_deterministic(episodes):
 
 @pytest.mark.parametrize("seed", [900_000, 4_242_424_242])
 def test_evaluation_seeds_are_refused(seed):
-    with pytest.raises(DatasetError, match="kept for evaluation"):
+    with pytest.raises(ValueError, match="kept for evaluation"):
         SampleMaker([make_episode(seed, "red")], MEMORY, PLAIN)
 
 

@@ -11,7 +11,7 @@ from transformers import AutoModelForImageTextToText, Qwen3VLForConditionalGener
 
 from planner.base import make_tiny_base
 from planner.checkpoint import PlannerCheckpointError, PlannerSpec, read_spec
-from planner.dataset import replay
+from planner.dataset import Replay
 from planner.decoding import greedy_decode, load_planner
 from planner.export import export_planner
 from planner.model import ObjectiveConfig, PrediMemForConditionalGeneration
@@ -65,7 +65,7 @@ def test_the_loop_decodes_as_generate_does(exported, episodes):
     planner = load_planner(exported)
     end = planner._processor.tokenizer.convert_tokens_to_ids("<|im_end|>")
     for step in (0, 7, 9):
-        inputs = planner.encode(replay(episodes[0], MEMORY, [0])[step])
+        inputs = planner.encode(Replay(episodes[0], MEMORY, [0])[step])
         with torch.no_grad():
             ours = greedy_decode(planner._model, inputs, end, 12)
             theirs = planner._model.generate(**inputs, max_new_tokens=12, do_sample=False, eos_token_id=end)
@@ -79,7 +79,7 @@ def test_decoding_stops_at_the_end_of_the_answer(exported, episodes):
     tokenizer = planner._processor.tokenizer
     script = tokenizer(render_answer("wait", [2]) + "<|im_end|>junk").input_ids
     planner._model = _Scripted(planner._model, script)
-    plan = planner.plan(replay(episodes[0], MEMORY, [0])[3])
+    plan = planner.plan(Replay(episodes[0], MEMORY, [0])[3])
     assert plan.subtask == "wait" and plan.keyframe_steps == (3,) and plan.error is None
 
 
@@ -99,7 +99,7 @@ class _Scripted:
 def test_an_untrained_planner_gives_an_invalid_plan_not_a_crash(exported, episodes):
     planner = load_planner(exported)
     assert isinstance(planner, Planner)
-    plan = planner.plan(replay(episodes[0], MEMORY, [0])[7])
+    plan = planner.plan(Replay(episodes[0], MEMORY, [0])[7])
     assert plan.subtask is None and plan.error and plan.step == 7
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planner.dataset import replay
+from planner.dataset import Replay
 from planner.prompt import IMAGE_TAG, PromptConfig, chat_messages, render_prompt, size_images
 from predimem.types import Frame, MemorySnapshot
 from tests.planner.builders import INSTRUCTION, MEMORY, PROMPT
 
 
 def test_keyframes_come_first_and_every_timestep_is_stamped(episodes):
-    snapshot = replay(episodes[0], MEMORY, [0])[7]
+    snapshot = Replay(episodes[0], MEMORY, [0])[7]
     prompt = render_prompt(snapshot, PROMPT)
     assert prompt.messages[1]["content"].split("\n") == [
         f"Global task: {INSTRUCTION}",
@@ -32,13 +32,13 @@ def test_keyframes_come_first_and_every_timestep_is_stamped(episodes):
 
 
 def test_a_young_episode_has_a_short_window_and_no_keyframes(episodes):
-    prompt = render_prompt(replay(episodes[0], MEMORY, [0])[0], PROMPT)
+    prompt = render_prompt(Replay(episodes[0], MEMORY, [0])[0], PROMPT)
     assert "Historical keyframes: none yet." in prompt.messages[1]["content"]
     assert prompt.messages[1]["content"].count(IMAGE_TAG) == len(prompt.images) == 2
 
 
 def test_without_a_keyframe_bank_there_is_no_keyframe_section(episodes):
-    snapshot = replay(episodes[0], MEMORY, [0])[7]
+    snapshot = Replay(episodes[0], MEMORY, [0])[7]
     prompt = render_prompt(snapshot, PromptConfig(recent_window=2, keyframes=False))
     assert "istorical" not in prompt.messages[0]["content"] + prompt.messages[1]["content"]
     assert len(prompt.images) == 4
@@ -54,7 +54,7 @@ def test_the_rules_name_the_window_and_the_cameras():
 
 
 def test_a_missing_camera_is_an_error(episodes):
-    snapshot = replay(episodes[0], MEMORY, [])[3]
+    snapshot = Replay(episodes[0], MEMORY, [])[3]
     with pytest.raises(ValueError, match="no camera 'wrist'; it has base_camera, hand_camera"):
         render_prompt(snapshot, PromptConfig(cameras=("base_camera", "wrist"), recent_window=2))
 
@@ -77,7 +77,7 @@ def test_images_are_sized_to_whole_cells():
 
 
 def test_image_tokens_match_between_prompt_and_processor(processor, episodes):
-    prompt = render_prompt(replay(episodes[0], MEMORY, [0])[7], PROMPT)
+    prompt = render_prompt(Replay(episodes[0], MEMORY, [0])[7], PROMPT)
     text = processor.apply_chat_template(chat_messages(prompt.messages), add_generation_prompt=True)
     inputs = processor(text=[text], images=size_images(prompt.images, PROMPT), do_resize=False, return_tensors="pt")
     assert inputs["image_grid_thw"].tolist() == [[1, 4, 4]] * 6  # 64 px, patches of 16

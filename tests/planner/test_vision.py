@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from planner.vision import CellTargets, VisionConfig, fit_palette, pretrain_tower, sample_frames
+from predimem.episodes import Frames
 from tests.planner.builders import make_episode, make_model
 
 CONFIG = VisionConfig(palette_size=6, steps=4, batch_size=4, save_steps=2, shift_pixels=2)
@@ -45,6 +46,13 @@ def frames():
 def test_frames_are_drawn_without_repeats(frames):
     assert frames.shape == (40, 64, 64, 3) and frames.dtype == np.uint8
     assert len({frame.tobytes() for frame in frames}) == 40
+
+
+def test_a_picture_that_holds_for_several_steps_is_drawn_once():
+    frames = make_episode(1, "red").images["base_camera"]
+    episode = replace(make_episode(1, "red"), images={"base_camera": Frames(frames[:5], np.arange(10) // 2)})
+    drawn = sample_frames([episode], ("base_camera",), 40, np.random.default_rng(0))
+    assert len(drawn) == 5 and len({frame.tobytes() for frame in drawn}) == 5
 
 
 def test_training_resumes_to_the_same_tower(processor, frames, tmp_path, monkeypatch):

@@ -136,14 +136,7 @@ class ArenaEnvironment:
         if look:
             seen = self.simulation.observe("rgb")  # the only rendering: its steps render nothing
             self._images = {name: np.array(data["rgb"][0].cpu(), np.uint8) for name, data in seen.items()}
-        return Observation(self._step, self._images, self._state(), self._step / CONTROL_HZ)
-
-    def _state(self) -> np.ndarray:
-        tcp = self.simulation.agent.tcp.pose
-        position_m, rotation = np.asarray(tcp.p[0].cpu()), np.asarray(tcp.q[0].cpu())
-        fingers_m = np.asarray(self.simulation.agent.robot.get_qpos()[0, ARM_JOINTS:].cpu())
-        parts = (position_m, rotation_6d(rotation), [fingers_m.sum()], self._joint_angles_rad())
-        return np.concatenate(parts).astype(np.float32)
+        return Observation(self._step, self._images, self.simulation.proprioception(), self._step / CONTROL_HZ)
 
     def _joint_angles_rad(self) -> np.ndarray:
         return np.asarray(self.simulation.agent.robot.get_qpos()[0, :ARM_JOINTS].cpu())
@@ -167,11 +160,3 @@ class ArenaEnvironment:
         if failed and due < len(states):
             states[due] = "x"
         return "".join(states)
-
-
-def rotation_6d(quaternion: np.ndarray) -> np.ndarray:
-    """[6]: the first two columns of the rotation matrix of a unit quaternion (w, x, y, z)."""
-    w, x, y, z = quaternion
-    first = (1 - 2 * (y * y + z * z), 2 * (x * y + w * z), 2 * (x * z - w * y))
-    second = (2 * (x * y - w * z), 1 - 2 * (x * x + z * z), 2 * (y * z + w * x))
-    return np.array((*first, *second))

@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 
 import datagen.arena
+from datagen.arena.reading import rotation_6d
 from datagen.arena.tasks import task_of
 from datagen.export.arena_state import OPENING, POSITION
 from datagen.keyframes import extract_keyframes
 from datagen.record import spans
 from datagen.skills.solver import OracleSolver
 from predimem.episodes import Episode, SubtaskSpan, episode_path, save_episode
-from predimem.evaluation.suites.arena import CONTROL_HZ, ArenaEnvironment, rotation_6d
+from predimem.evaluation.suites.arena import CONTROL_HZ, ArenaEnvironment
 
 PX = 32
 

@@ -115,7 +115,7 @@ def test_pictures(exported: Path, episodes: list[Episode]) -> None:
             np.testing.assert_allclose(times, np.arange(len(episode)) / 20, atol=1e-6)
             error = np.abs(decoded.astype(int) - frames).mean(axis=(1, 2, 3))
             assert error.max() < 4  # each step its own picture: different ones differ by tens
-            assert np.abs(np.diff(frames.astype(int), axis=0)).mean(axis=(1, 2, 3)).mean() > 20
+            assert np.abs(np.diff(np.asarray(frames, int), axis=0)).mean(axis=(1, 2, 3)).mean() > 20
 
 
 def test_rows_of_the_episodes(exported: Path, episodes: list[Episode]) -> None:

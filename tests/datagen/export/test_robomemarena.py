@@ -13,7 +13,7 @@ import pytest
 from datagen.arena.tasks import TASKS
 from datagen.export.arena_state import OPENING, POSITION
 from datagen.export.robomemarena import CAMERAS, export_robomemarena
-from datagen.export.robomemarena_import import group_files, import_episode, import_robomemarena, parse_name
+from datagen.export.robomemarena_import import BLOCK, group_files, import_episode, import_robomemarena, parse_name
 from datagen.keyframes import KeyframeConfig, extract_keyframes
 from predimem.episodes import Episode, EpisodeError, SubtaskSpan, episode_path, load_episode
 from tests.datagen.export.builders import PX, make_episode, play_episode, save
@@ -196,6 +196,28 @@ def test_a_truncated_file_is_named(exported: Path, tmp_path: Path, kept: float) 
     with pytest.raises(EpisodeError, match="cannot be read") as caught:
         import_robomemarena(exported, tmp_path / "back", progress=False)
     assert str(exported / SECOND) in str(caught.value)
+
+
+def test_a_damaged_picture_is_named(exported: Path, tmp_path: Path) -> None:
+    with h5py.File(exported / SECOND, "r") as file:
+        place = file["data/demo_0/obs/agentview_rgb"].id.get_chunk_info(3)
+    content = bytearray((exported / SECOND).read_bytes())
+    content[place.byte_offset + place.size // 2] ^= 1
+    (exported / SECOND).write_bytes(content)
+    with pytest.raises(EpisodeError, match="cannot be read") as caught:
+        import_robomemarena(exported, tmp_path / "back", progress=False)
+    assert str(exported / SECOND) in str(caught.value)
+    assert not [path for path in (tmp_path / "back").rglob("*") if path.is_file()]
+
+
+def test_pictures_are_read_in_blocks_and_in_any_order(tmp_path: Path) -> None:
+    made = make_episode(1, 1000, steps_each=2 * BLOCK + 3)
+    export_robomemarena(save(tmp_path / "episodes", made), tmp_path / "hdf5", progress=False)
+    (files,) = group_files(tmp_path / "hdf5").values()
+    frames = import_episode(files).images["agentview_rgb"]
+    order = np.random.default_rng(0).permutation(len(made))
+    np.testing.assert_array_equal(frames[order], made.images["agentview_rgb"][order])
+    np.testing.assert_array_equal(frames, made.images["agentview_rgb"])
 
 
 def test_other_things_that_are_wrong_with_files(exported: Path, tmp_path: Path) -> None:

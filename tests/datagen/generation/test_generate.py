@@ -48,6 +48,11 @@ def test_an_unknown_task_is_refused_before_anything_is_written(tmp_path: Path) -
     assert not (tmp_path / "data").exists()
 
 
+def test_a_task_is_not_made_twice_under_two_names(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="each task may be named once"):
+        generate(GenerationConfig(out=str(tmp_path / "data"), tasks=("6", task_of(6).name)))
+
+
 def test_an_episode_is_recorded_annotated_and_found_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = GenerationConfig(out=str(tmp_path), tasks=("6",), episodes=1, image_px=32)
     (outcome,) = generate(config, progress=False)

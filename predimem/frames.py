@@ -1,0 +1,162 @@
+"""The pictures of one camera over an episode: in memory, or read from the episode's file when they are asked for.
+
+An arena episode of 1,000 steps is 0.1 GB of pictures (2 x 128 px) or 0.4 GB (2 x 256 px), a data set hundreds of
+episodes: nobody can hold that, and training wants a few random pictures at a time.
+
+`StoredPictures` notes where each compressed picture lies in the HDF5 file and reads it there without HDF5: no file
+stays open, nothing breaks in forked or spawned processes, and threads do not queue for h5py's lock.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+CACHED_PICTURES = 64  # decoded, in each process, over all episodes: 13 MB at 256 px
+
+
+class EpisodeError(ValueError):
+    """A file that is not a whole, unaltered episode of a version that this code reads."""
+
+
+class Pictures(Protocol):
+    """N pictures of one camera, wherever they are: `pictures[row]` is uint8 [H, W, 3]."""
+
+    shape: tuple[int, ...]
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, row: int, /) -> np.ndarray: ...
+
+    def __iter__(self) -> Iterator[np.ndarray]: ...
+
+
+class _Stamp(NamedTuple):
+    """By what a file is known again: one that was replaced has its pictures elsewhere."""
+
+    path: str
+    size: int
+    modified_ns: int
+
+
+class StoredPictures:
+    """The distinct pictures of one camera in an episode file: `pictures[row]` is uint8 [H, W, 3], read-only.
+
+    dataset: h5py's, uint8 [N, H, W, 3], gzip, one chunk for each picture. Holds no open file and can be pickled;
+    raises EpisodeError when a picture cannot be read, or when the file changed after this was made.
+    """
+
+    def __init__(self, dataset: Any) -> None:
+        path, shape = dataset.file.filename, dataset.shape
+        if dataset.dtype != np.uint8 or len(shape) != 4 or shape[3] != 3:
+            found = f"{dataset.dtype} {list(shape)}"
+            raise EpisodeError(f"{path}: {dataset.name} has to be uint8 [N, H, W, 3], it is {found}")
+        if dataset.chunks != (1, *shape[1:]) or dataset.compression != "gzip" or dataset.shuffle:
+            raise EpisodeError(f"{path}: {dataset.name} has to be gzip with one chunk for each picture")
+        places = {}
+        dataset.id.chunk_iter(lambda c: places.__setitem__(c.chunk_offset[0], (c.byte_offset, c.size, c.filter_mask)))
+        if sorted(places) != list(range(shape[0])) or any(mask for _, _, mask in places.values()):
+            raise EpisodeError(f"{path}: pictures of {dataset.name} are missing")
+        table = np.array([places[row][:2] for row in range(shape[0])], np.int64).reshape(-1, 2)
+        self.shape: tuple[int, ...] = tuple(shape)
+        self._offsets, self._sizes = table[:, 0].copy(), table[:, 1].copy()
+        status = os.stat(path)
+        self._stamp = _Stamp(os.path.abspath(path), status.st_size, status.st_mtime_ns)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, row: int) -> np.ndarray:
+        return _read_cached(self._stamp, int(self._offsets[row]), int(self._sizes[row]), self.shape[1:])
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        """All in turn, none of them kept."""
+        for offset, size in zip(self._offsets.tolist(), self._sizes.tolist(), strict=True):
+            yield _read(self._stamp, offset, size, self.shape[1:])
+
+
+def _read(stamp: _Stamp, offset: int, size: int, shape: tuple[int, ...]) -> np.ndarray:
+    try:
+        file = os.open(stamp.path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            status = os.fstat(file)
+            if (status.st_size, status.st_mtime_ns) != stamp[1:]:
+                raise EpisodeError(f"{stamp.path} was replaced or altered after it was loaded: load it again")
+            content = os.pread(file, min(size, stamp.size), offset)
+        finally:
+            os.close(file)
+        picture = np.frombuffer(zlib.decompress(content), np.uint8).reshape(shape).copy()  # an array of its own
+        picture.flags.writeable = False
+    except EpisodeError:
+        raise
+    except (OSError, zlib.error, ValueError, OverflowError) as error:
+        raise EpisodeError(f"{stamp.path} cannot be read (truncated or damaged?): {error}") from error
+    return picture
+
+
+_read_cached = lru_cache(maxsize=CACHED_PICTURES)(_read)
+
+
+class Frames:
+    """The picture of one camera at each step: a read-only sequence of uint8 [T, H, W, 3].
+
+    `frames[t]` is uint8 [H, W, 3]; `frames[a:b]`, `frames[[2, 5]]` and `np.asarray(frames)` are arrays; a tuple
+    indexes the pictures as well (`frames[::10, ::2, ::2]`). `pictures` are the N distinct ones, `rows` int32 [T]
+    says which of them holds at each step: all of them in turn, each from the step at which it was taken. Without
+    `rows` each step has its own.
+    """
+
+    dtype = np.dtype(np.uint8)
+
+    def __init__(self, pictures: np.ndarray | Pictures, rows: np.ndarray | None = None) -> None:
+        if isinstance(pictures, np.ndarray):
+            if pictures.dtype != np.uint8 or pictures.ndim != 4 or pictures.shape[3] != 3:
+                raise ValueError(f"pictures have to be uint8 [N, H, W, 3], got {pictures.dtype} {list(pictures.shape)}")
+            pictures = pictures.view()
+            pictures.flags.writeable = False
+        count = len(pictures)
+        rows = np.arange(count, dtype=np.int32) if rows is None else np.asarray(rows, np.int32)
+        steps = np.diff(rows, prepend=-1, append=count)
+        if steps[0] != 1 or steps[-1] != 1 or not np.isin(steps, (0, 1)).all():
+            raise ValueError(f"rows have to go from 0 to {count - 1}, by 0 or 1 from each step to the next")
+        self.pictures = pictures
+        self.rows = rows
+        self.shape: tuple[int, int, int, int] = (len(rows), pictures.shape[1], pictures.shape[2], 3)
+
+    @property
+    def stored(self) -> np.ndarray:
+        """bool [T]: at which steps a fresh picture was taken."""
+        return np.diff(self.rows, prepend=-1) > 0
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: Any) -> np.ndarray:
+        if isinstance(index, tuple):
+            frames = self[index[0]]
+            return frames[index[1:] if frames.ndim == 3 else (slice(None), *index[1:])]
+        rows = self.rows[index]
+        if rows.ndim == 0:
+            return self.pictures[int(rows)]
+        if isinstance(self.pictures, np.ndarray):
+            return self.pictures[rows]
+        frames = np.empty((len(rows), *self.shape[1:]), np.uint8)
+        for i, row in enumerate(rows):
+            frames[i] = self.pictures[int(row)]
+        return frames
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return (self.pictures[int(row)] for row in self.rows)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        whole = isinstance(self.pictures, np.ndarray) and len(self.pictures) == len(self.rows)
+        return np.array(self.pictures if whole else self[:], dtype=dtype, copy=bool(copy))
+
+    def __repr__(self) -> str:
+        where = "memory" if isinstance(self.pictures, np.ndarray) else "a file"
+        return f"Frames({list(self.shape)}, {len(self.pictures)} pictures in {where})"
