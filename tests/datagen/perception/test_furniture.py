@@ -3,10 +3,12 @@ import pytest
 import torch
 
 from datagen.arena.fixtures import DOOR, DRAWERS
+from datagen.execution.executor import LOOK_M, LOOK_YAW_RAD
 from datagen.perception.furniture import NotSeenError, fixture_position_m, opening
 from datagen.perception.views import look
 from datagen.skills.arm import Arm
 from datagen.skills.execute import run
+from datagen.skills.rotations import top_down
 from tests.datagen.perception import seeing_arena
 
 
@@ -23,7 +25,8 @@ def test_furniture_is_found_within_a_centimetre(task: int) -> None:
 def test_openings_are_measured() -> None:
     env = seeing_arena(4, seed=0)
     arm = Arm(env)
-    run(env, arm, arm.go_home())  # at rest the hand hides the bottom drawer
+    run(env, arm, arm.rise(LOOK_M[2]))
+    run(env, arm, arm.travel(np.array(LOOK_M), top_down(LOOK_YAW_RAD)))  # elsewhere the arm may hide a drawer's front
     views = look(env)[:1]
     cabinet, microwave = (fixture_position_m(views, name) for name in ("cabinet", "microwave"))
     joints = [joint.name for joint in env.fixtures["cabinet"].active_joints]
