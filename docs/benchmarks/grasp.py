@@ -229,9 +229,12 @@ def main() -> None:
     args.out.with_suffix(".md").write_text(report)
     commit, dirty = revision()
     found = {
-        "revision": commit, "dirty": dirty, "machine": machine(), "settings": {key: value for key, value in vars(args).items() if key != "out"},
+        "revision": commit,
+        "dirty": dirty,
+        "machine": machine(),
+        "settings": {key: value for key, value in vars(args).items() if key != "out"},
         "trials": [asdict(trial) for trial in trials],
-    }  # fmt: skip
+    }
     args.out.with_suffix(".json").write_text(json.dumps(found, indent=1) + "\n")
     print(f"\n{report}")
 
