@@ -27,6 +27,7 @@ REST_STEPS = 20  # and after the last one
 RETREAT_M = 0.30  # another attempt begins with the hand this high
 # From here the hand camera sees the table, and the arm hides nothing of it from agentview.
 LOOK_M, LOOK_YAW_RAD = (-0.33, 0.0, 0.42), np.pi / 2
+LOOK_DOWN_M = 0.35  # the TCP is this high over an object that the hand camera looks down at
 
 
 class GiveUp(RuntimeError):
@@ -101,8 +102,11 @@ class Executor:
     def _attempt(self, order: Order) -> Motion:
         scene = self._scene
         scene.reaching_for = order.object
-        if order.object and scene.held != order.object and order.object not in scene.seen:
-            yield from self._look_around()
+        if order.object and scene.held != order.object:
+            if order.object not in scene.seen:
+                yield from self._look_around()
+            elif scene.is_furnished(order.object) and not scene.in_hand_view(order.object):
+                yield from self._look_down(order.object)  # agentview alone does not see what is behind it
         yield from skill(self._arm, scene, order)
         yield from self._arm.wait(SETTLE_STEPS)
 
@@ -114,11 +118,23 @@ class Executor:
             return
         yield from self._arm.grip(OPEN, steps=4)
         yield from self._look_around()
+        if order.object in self._scene.seen and not self._scene.in_hand_view(order.object):
+            yield from self._look_down(order.object)
 
     def _look_around(self) -> Motion:
+        """From where the hand sees the table, and agentview everything."""
         yield from self._arm.rise(LOOK_M[2])
         yield from self._arm.travel(np.array(LOOK_M), top_down(LOOK_YAW_RAD))
         self._look()
+
+    def _look_down(self, object: str) -> Motion:
+        """From above an object; where the arm is in agentview's way then, what that saw before still counts."""
+        x, y, _ = self._scene.position_m(object)
+        yield from self._arm.rise(LOOK_DOWN_M)
+        yield from self._arm.travel(np.array([x, y, self._arm.position[2]]), self._arm.rest_rotation)
+        yield from self._arm.move(np.array([x, y, LOOK_DOWN_M]))
+        with self._watch.stage("look"):
+            self._scene.look_closer()
 
     def _watched(self, motion: Motion) -> Motion:
         for _ in motion:

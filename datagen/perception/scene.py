@@ -86,6 +86,10 @@ class PerceivedScene:
         self._note_contents()
         self._note_mats()
 
+    def look_closer(self) -> None:
+        """With the hand camera alone: nothing but the robot has moved since agentview's last picture."""
+        self._views = [self._views[0], self._look()[1]]
+
     def _belief(self, name: str, points: np.ndarray) -> Belief:
         box = upright_box(points, self._floor_m(points))
         old = self._beliefs.get(name)
@@ -224,6 +228,14 @@ class PerceivedScene:
         """The places of this scene."""
         frames = {"table", *self._fixtures, *JOINTS}
         return tuple(name for name, place in PLACES.items() if place.frame in frames)
+
+    def in_hand_view(self, object: str) -> bool:
+        """Whether the hand camera saw an object in the last pictures."""
+        return bool(self._views[1].mask(object).sum() >= MIN_POINTS)
+
+    def is_furnished(self, object: str) -> bool:
+        """Whether an object stands in or on a piece of furniture."""
+        return any(self.inside(object, place) for place in self.places if place != "table")
 
     def is_open(self, joint: str) -> bool:
         """Far enough to look in."""
