@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from predimem.pool import MakeServer, Message, WorkerGone, describe
+from predimem.pool import MakeServer, Message, WorkerError, WorkerGone, describe
 
 END_TIMEOUT_S = 20.0
 
@@ -41,7 +41,7 @@ class RayWorkers:
         except ImportError as error:
             raise ValueError("Ray is not installed: pip install 'predimem[ray]'") from error
         self._make_server = make_server
-        self._started = not ray.is_initialized()
+        self._started, self._local = not ray.is_initialized(), address == "local"
         if self._started:
             _connect(address, workers * cpus_per_worker, workers * gpus_per_worker)
         free = ray.cluster_resources().get("CPU", 0.0)
@@ -66,6 +66,8 @@ class RayWorkers:
         if not pending:
             return []
         ready, _ = ray.wait(list(pending), num_returns=1, timeout=timeout_s)
+        if not ready and self._local and not any(node["Alive"] for node in ray.nodes()):
+            raise WorkerError("the Ray cluster of this run has died: the same command goes on where it stopped")
         return [pending[reference] for reference in ready]
 
     def close(self) -> None:
