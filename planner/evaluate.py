@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from memory_bank import MemoryBank, MemoryConfig
-from planner.dataset import observation_at
+from planner.replay import observation_at
 from predimem.episodes import Episode
 from predimem.interfaces import Planner
 from predimem.types import Plan

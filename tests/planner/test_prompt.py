@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planner.dataset import Replay
 from planner.prompt import IMAGE_TAG, PromptConfig, chat_messages, render_prompt, size_images
+from planner.replay import Replay
 from predimem.types import Frame, MemorySnapshot
 from tests.planner.builders import INSTRUCTION, MEMORY, PROMPT
 
