@@ -80,7 +80,7 @@ def fixed_phrases(config: PromptConfig, instructions: Sequence[str] = ()) -> lis
     each of them (see `planner.tokenizer`). An instruction with places for words, such as `{drawer}`, has
     several parts."""
     *system, last = _system_lines(config)
-    parts = (part for instruction in instructions for part in re.split(r"\{\w+\}", f"{TASK}{instruction}\n"))
+    parts = (part for instruction in instructions for part in re.split(r" ?\{\w+\}", f"{TASK}{instruction}\n"))
     tasks = [part for part in dict.fromkeys(parts) if part.strip()]
     user = [_camera_order(config)]
     user += [KEYFRAMES, NO_KEYFRAMES, RECENT]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -42,6 +44,15 @@ def test_without_a_keyframe_bank_there_is_no_keyframe_section(episodes):
     prompt = render_prompt(snapshot, PromptConfig(recent_window=2, keyframes=False))
     assert "istorical" not in prompt.messages[0]["content"] + prompt.messages[1]["content"]
     assert len(prompt.images) == 4
+
+
+def test_a_text_memory_is_a_section_of_its_own(episodes):
+    snapshot = replace(Replay(episodes[0], MEMORY, [])[7], past_subtasks=("watch", "wait"))
+    config = PromptConfig(recent_window=2, keyframes=False, past_subtasks=True)
+    assert "\nwatch\nwait\nRecent window" in render_prompt(snapshot, config).messages[1]["content"]
+    empty = render_prompt(replace(snapshot, past_subtasks=()), config)
+    assert "Subtasks so far: none.\n" in empty.messages[1]["content"]
+    assert "that you named earlier" in empty.messages[0]["content"]
 
 
 def test_the_rules_name_the_window_and_the_cameras():
