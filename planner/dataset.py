@@ -48,7 +48,7 @@ class DatasetConfig:
     whole memory with that of an episode of the same task that has got just as far; its hidden state may be
     another as long as the window does not show it, and for `splice_steps` after the subtasks part ways it
     does not. boundary_probability: of samples within `boundary_steps` of a change of subtask. step_grid:
-    samples are taken at its multiples, so that many of them share pictures. missing_probability: of each
+    samples and keyframes are taken at its multiples, so that many samples share pictures. missing_probability: of each
     keyframe to be forgotten. jitter_steps: by how much each is early or late. lag_steps: by how much a
     planner with a text memory names a subtask late at most, and half of it early.
     """
@@ -167,6 +167,9 @@ class SampleMaker:
         if config.jitter_steps:
             moved = (step + rng.randint(-config.jitter_steps, config.jitter_steps) for step in steps)
             steps = [min(max(step, 0), len(episode) - 1) for step in moved]
+        if config.step_grid > 1:
+            last = (len(episode) - 1) // config.step_grid * config.step_grid
+            steps = [min(-(-step // config.step_grid) * config.step_grid, last) for step in steps]
         if steps and rng.random() < config.late_probability:
             subtask = episode.subtask_at(steps[0])
             end = next(s.end for s in episode.subtasks if s.start <= steps[0] < s.end and s.label == subtask)
@@ -188,7 +191,9 @@ class SampleMaker:
     def _splice_memory(self, sample: Sample, rng: random.Random) -> Sample:
         own = sample.episode
         others = [e for e in self._episodes if e is not own and (e.task, e.instruction) == (own.task, own.instruction)]
-        return splice_memory(sample, rng.choice(others), self._config.splice_steps) if others else sample
+        if not others:
+            return sample
+        return splice_memory(sample, rng.choice(others), self._config.splice_steps, self._config.step_grid)
 
     def _splice_cue(self, sample: Sample, rng: random.Random) -> Sample:
         """The same moment, remembered with another episode's cue; unchanged if it shows no cue."""

@@ -13,18 +13,19 @@ from planner.replay import Sample, frame_at
 from predimem.episodes import Episode
 
 
-def splice_memory(sample: Sample, other: Episode, splice_steps: int) -> Sample:
+def splice_memory(sample: Sample, other: Episode, splice_steps: int, step_grid: int = 1) -> Sample:
     """The same moment with the keyframes of `other`, at the same points of its subtasks, and its label.
 
     Unchanged if the window shows something that `other` would not do: a step of a subtask that `other` does not
-    have at this place, more than `splice_steps` after that subtask began.
+    have at this place, more than `splice_steps` after that subtask began. The keyframes lie on `step_grid`.
     """
     own = sample.episode
     if len(own.subtasks) != len(other.subtasks):
         return sample
     if any(not _fits(own, other, frame.step, splice_steps) for frame in sample.snapshot.recent):
         return sample
-    steps = [_same_point(own, other, frame.step) for frame in sample.snapshot.keyframes]
+    points = (_same_point(own, other, frame.step) for frame in sample.snapshot.keyframes)
+    steps = [point // step_grid * step_grid for point in points]
     now = _span(own, sample.snapshot.step)
     past = sample.snapshot.past_subtasks
     renamed = {mine.label: its.label for mine, its in zip(own.subtasks, other.subtasks, strict=True)}

@@ -98,3 +98,15 @@ def test_a_planner_with_a_text_memory_is_late_or_early():
     samples = list(SampleMaker([searched(1, "left")], MEMORY, config).draw(200, random.Random(0)))
     last = [(s.snapshot.past_subtasks[-1], s.subtask) for s in samples if s.snapshot.past_subtasks]
     assert ("look", "shut") in last and ("shut", "look") in last and ("shut", "shut") in last
+
+
+def test_keyframes_lie_on_the_grid():
+    episodes = [searched(1, "left"), searched(2, "right", pace=2)]
+    config = DatasetConfig(
+        splice="progress", splice_probability=0.5, nominate="subtask_ends", step_grid=10, jitter_steps=4,
+        phase_weights={"*": 1.0}, late_probability=0.0, extra_probability=0.0,
+    )  # fmt: skip
+    samples = list(SampleMaker(episodes, MEMORY, config).draw(80, random.Random(0)))
+    steps = [frame.step for sample in samples for frame in sample.snapshot.keyframes]
+    assert steps and all(step % 10 == 0 for step in steps)
+    assert any(sample.spliced for sample in samples)
