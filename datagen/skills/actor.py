@@ -38,10 +38,13 @@ class SkillActor:
         self._wanted: tuple[Subtask, str] | None = None  # and what the planner called it
         self._doing: tuple[Subtask, str] | None = None
         self._course = self._play()
+        self._meant: dict[str, Subtask | None] = {}
 
     def infer(self, observation: Observation, subtask: str) -> ActionChunk:
         """actions: float32 [1, A], in the environment's control mode."""
-        meant = named(self._env.task, self._env.variant(), subtask)
+        if subtask not in self._meant:
+            self._meant[subtask] = named(self._env.task, self._env.variant(), subtask)
+        meant = self._meant[subtask]
         if meant is None:
             return ActionChunk(observation.step, self._arm.action()[None], subtask)
         self._wanted = meant, subtask

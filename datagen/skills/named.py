@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from datagen.arena.subtasks import Subtask
 from datagen.arena.task import Task, Variant
@@ -30,9 +31,10 @@ def spoken_label(task: Task, subtask: Subtask) -> str:
     return f"{subtask.label}: {subtask.target.replace('_', ' ')}"
 
 
-def open_labels(task: Task) -> tuple[str, ...]:
-    """The labels of a task that do not say their target: `named` fills it in from the hidden state."""
-    return tuple(dict.fromkeys(s.label for s in _of(task) if spoken_label(task, s) != s.label))
+def due_label(env: Any) -> str:
+    """The label of the subtask that is due in an `ArenaEnv` of one world; when all were passed, of the last one."""
+    subtasks = env.variant().subtasks
+    return subtasks[min(int(env.progress.stage[0]), len(subtasks) - 1)].label
 
 
 def _of(task: Task) -> Iterable[Subtask]:
