@@ -13,7 +13,7 @@ from predimem.evaluation.failures import explain
 from predimem.evaluation.planner_figures import planner_counts
 from predimem.types import EpisodeResult
 
-TrueKeyframes = Callable[[np.ndarray, float], Sequence[int]]
+TrueKeyframes = Callable[[np.ndarray, float], Sequence[int] | None]
 
 NO_REVIEW: dict[str, Any] = {"failure": None, "memory_errors": None, "planner": None}
 
@@ -22,8 +22,7 @@ def review(recorder: LogRecorder, result: EpisodeResult, true_keyframes: TrueKey
     """As JSON data: `failure` (`failures.Failure`), `memory_errors` (`aliasing.MemoryErrors`) and `planner`
     (`planner_figures.planner_counts`), each None where it does not apply; all of them for an error.
 
-    true_keyframes: from the robot's states [T, D] and the control rate to the steps of Eq. 1-3; None where the
-    suite has none.
+    true_keyframes: from the robot's states [T, D] and the control rate in Hz to the steps of Eq. 1-3, or None.
     """
     log = recorder.log
     if result.status == "error":

@@ -15,7 +15,8 @@ from tests.evaluation.logs import GOOD, log
 def row(agent: str, status: str, cause: str = "", task: str = "wine", **more: Any) -> dict[str, Any]:
     failure = {"cause": cause, "stage": 1, "label": "pour 1st"} if cause else None
     errors = {"aliasing_named": 0, "aliasing_done": 2, "forgetting_named": 1, "forgetting_done": 0}
-    known: dict[str, Any] = {"failure": failure, "memory_errors": errors, "planner": None, "plan_ages": [[2, 10], [9, 1]]}
+    known: dict[str, Any] = {"failure": failure, "memory_errors": errors, "planner": None}
+    known |= {"plan_ages": [[2, 10], [9, 1]]}
     numbers = {"s1_ms": [1.0, 3.0], "s2_ms": [], "s1_hz": 5.0, "s2_hz": None}
     ratios = {"held_action_ratio": 0.1, "stale_action_ratio": 0.2}
     return {"agent": agent, "task": task, "status": status} | known | numbers | ratios | more

@@ -24,7 +24,8 @@ def test_a_perfect_episode() -> None:
 
 def test_answers_are_judged_by_what_they_had_seen() -> None:
     episode = log(GOOD)
-    episode.answers = [Answer(199, 204, FIRST), Answer(200, 205, FIRST), Answer(150, 155, None), Answer(160, 165, FIRST)]
+    episode.answers = [Answer(199, 204, FIRST), Answer(200, 205, FIRST)]
+    episode.answers += [Answer(150, 155, None), Answer(160, 165, FIRST)]
     counts = planner_counts(episode)
     assert counts is not None
     assert (counts["boundary"], counts["boundary_right"]) == (2, 1)
