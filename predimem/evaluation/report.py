@@ -58,7 +58,7 @@ def write_report(results: Mapping[str, Any], traces: Sequence[Mapping[str, Any]]
         published={task: published_results(suite, task) for task in results["results"]},
         published_means=published_means(suite),
         notes={"source": MIKASA_PAPER, "tasks": MIKASA_NOTE, "means": FIVE_TASK_NOTE},
-        agent_notes={agent: AGENT_NOTES.get(agent, "") for agent in agents},
+        agent_notes={agent: AGENT_NOTES.get(agent, "") for agent in agents} | results["config"].get("notes", {}),
         bars=success_bars(results),
         planned=any(tick["plan_arrived"] for trace in traces for tick in trace["ticks"]),
         timelines=[(trace, _outcome(trace), timeline(trace)) for trace in traces],
