@@ -6,8 +6,8 @@ The causes, each of exactly one failed episode, at the stage that was not passed
 - `missed keyframe`: so it did, and of an earlier stage that the decision draws on, memory held no keyframe;
 - `late switch`: S2 stayed at the stage before, which had been passed;
 - `early switch`: S2 went on to the next stage before this one was passed, where the picture shows that it was not;
-- `wrong place`: the subtask was named right, and done where another hidden state would have it: its name does
-  not say where;
+- `wrong place`: the subtask was named right, and done where another hidden state would have it, as its name does
+  not say where; whatever was named after that;
 - `motor failure`: the right subtask was named for its whole budget of control steps, or while something happened
   that cannot be mended, and the stage was not passed;
 - `timeout`: the right subtask was named, but earlier stages had left too little time;
@@ -95,18 +95,24 @@ def _explain_stage(log: EpisodeLog, stage: int, sudden: bool) -> Failure:
     if sudden:
         start = max(start, last + 1 - round(SUDDEN_S * log.hz))
     named = n.namings(log)[start:]
+    place = _done_elsewhere(log, start, named)
+    if place is not None:
+        return _failure(log, WRONG_PLACE, stage, place)
     wrong = [naming for naming in named if naming != n.RIGHT]
     budget, right = log.stages[stage].budget_steps, len(named) - len(wrong)
     if sudden and right >= len(wrong):
         return _failure(log, MOTOR, stage, last)
     if not sudden and right >= min(budget, len(wrong) + 1):
-        place = [step for step, kind, _ in log.undue if kind == "elsewhere" and step >= start]
-        if place:
-            return _failure(log, WRONG_PLACE, stage, place[0])
         if right >= budget:
             return _failure(log, MOTOR, stage, min(last, start + budget // 2))
         return _failure(log, TIMEOUT, stage, last)
     return _blame_planner(log, stage, start, named, Counter(wrong).most_common(1)[0][0])
+
+
+def _done_elsewhere(log: EpisodeLog, start: int, named: Sequence[str]) -> int | None:
+    """The first step from `start` on at which it was done elsewhere under the right name."""
+    done = (step for step, kind, _ in log.undue if kind == "elsewhere" and step >= start)
+    return next((step for step in done if named[step - start] == n.RIGHT), None)
 
 
 def _blame_planner(log: EpisodeLog, stage: int, start: int, named: Sequence[str], worst: str) -> Failure:

@@ -79,6 +79,24 @@ def test_the_butter_is_put_away_before_all_was_inspected(environment: ArenaEnvir
     assert deeds(environment, AWAY) == []
 
 
+def test_pouring_into_the_other_mug() -> None:
+    """The script of seed 0 in an episode in which the other mug was asked for."""
+    from datagen.arena.layout import draw_layout
+    from datagen.arena.tasks import task_of
+    from predimem.assemble import PlayConfig, Player
+    from predimem.evaluation.episode_log import LogRecorder
+    from predimem.evaluation.failures import explain
+
+    task = task_of(10)
+    other = next(s for s in range(9) if draw_layout(task, s).variant != draw_layout(task, 0).variant)
+    recorder, player = LogRecorder(), Player(PlayConfig(suite="arena"))
+    result = player.play(task.name, "script", other, [recorder])
+    player.close()
+    assert [(kind, label) for _, kind, label in recorder.log.undue][:1] == [("elsewhere", "pour wine into mug 1st")]
+    failure = explain(recorder.log, result)
+    assert failure and (failure.cause, failure.label) == ("wrong place", "pour wine into mug 1st")
+
+
 def test_the_stages_are_explained(environment: ArenaEnvironment) -> None:
     environment.reset(SEED)
     info = hold(environment).info

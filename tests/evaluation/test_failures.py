@@ -88,10 +88,12 @@ def test_what_cannot_be_mended_is_explained_by_the_last_seconds(name: str, expec
 
 
 def test_a_right_name_at_a_wrong_place() -> None:
-    episode = log((*GOOD[:3], (3, STAND, 20.0)), "+++x")
-    episode.undue = [(340, "elsewhere", STAND)]
-    failure = explain(episode, OUT_OF_TIME)
-    assert failure and (failure.cause, failure.step) == ("wrong place", 340)
+    episode = log((*GOOD[:1], (1, FIRST, 3.0), (1, SECOND, 20.0)), "+x..")
+    for step, expected in ((150, "wrong place"), (160, "early switch"), (90, "early switch")):
+        episode.stages = (*episode.stages[:1], replace(episode.stages[1], memory=""), *episode.stages[2:])
+        episode.undue = [(20, "again", FIRST), (step, "elsewhere", FIRST)]
+        failure = explain(episode, OUT_OF_TIME)
+        assert failure and failure.cause == expected
 
 
 def test_what_was_undone_and_who_names_nothing() -> None:

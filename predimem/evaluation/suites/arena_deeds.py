@@ -17,9 +17,10 @@ AGAIN, AHEAD, ELSEWHERE = "again", "ahead", "elsewhere"
 
 @dataclass
 class _Goal:
-    """What one predicate says. stages: those of this episode that it ends; other_stages: those of other variants."""
+    """done: a predicate. stages: those of this episode that it ends; other_stages: those of other variants."""
 
     subtask: Any
+    done: Any
     stages: list[int] = field(default_factory=list)
     other_stages: list[int] = field(default_factory=list)
     away: int = 0
@@ -33,8 +34,8 @@ class UndueDeeds:
     `ahead`: what only a later stage asks for;
     `elsewhere`: what would be due, were the hidden state another: the object in the other drawer.
 
-    Pours are not among them: the environment counts them itself. Nor is closing something again, or picking up
-    again what was dropped.
+    Pours into the true receiver are not among them: the environment counts them itself. Nor is closing something
+    again, or picking up again what was dropped.
     """
 
     def __init__(self, simulation: Any):
@@ -62,24 +63,26 @@ class UndueDeeds:
         return tuple(deeds)
 
     def _newly(self, goal: _Goal, world: Any) -> bool:
-        done = goal.subtask.done
-        if bool(done(world)[0]):
+        if bool(goal.done(world)[0]):
             away, goal.away = goal.away, 0
             return away >= AWAY_LOOKS
-        stays = done.lasting()
+        stays = goal.done.lasting()
         if stays is None or not bool(stays(world)[0]):  # else the hand is at an object that is in its place
             goal.away += 1
         return False
 
 
 def _goals(task: Any, own: Any) -> Iterator[_Goal]:
-    """One for each predicate of the task's variants, but pours."""
+    """One for each predicate of the task's variants, but pours into the true receiver; into another, the pouring."""
     found: dict[Any, _Goal] = {}
     for variant in (own, *(v for v in task.variants if v is not own)):
         for stage, subtask in enumerate(variant.subtasks):
-            if subtask.skill != "Pour":
-                goal = found.setdefault(subtask.done, _Goal(subtask))
-                (goal.stages if variant is own else goal.other_stages).append(stage)
+            pours = subtask.skill == "Pour"
+            if pours and variant.pour == own.pour:
+                continue
+            done = variant.pour if pours else subtask.done
+            goal = found.setdefault(done, _Goal(subtask, done))
+            (goal.stages if variant is own else goal.other_stages).append(stage)
     yield from found.values()
 
 
