@@ -195,8 +195,8 @@ class Player:
         elif row.planner == INSTRUCTION:
             planner, memory = InstructionPlanner(), NO_MEMORY
         else:
-            planner = self._planner(row.planner)
-            memory = from_dict(MemoryConfig, to_dict(planner.spec.memory) | row.memory, "memory")
+            planner = learned = self._planner(row.planner)
+            memory = from_dict(MemoryConfig, to_dict(learned.spec.memory) | row.memory, "memory")
         agent: PlannedAgent = self._dual_system(planner, memory, policy, hold, hz, time)
         if isinstance(planner, OracleSubtasks):
             agent = OracleSubtaskAgent(agent, planner, lambda: due_label(simulation))

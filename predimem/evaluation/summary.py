@@ -125,7 +125,7 @@ def compare(
             results[name][other] = {"reference": reference} | _paired(scored, members, reference, other)
     return {
         "test": "exact McNemar, two-sided",
-        "csr_test": "difference in CSR, 95 % paired bootstrap within tasks",
+        "csr_test": "Difference in CSR: 95 % interval by paired bootstrap within tasks",
         "reference": agents[0],
         "results": results,
     }
@@ -134,12 +134,13 @@ def compare(
 def _paired(scored: Scored, tasks: Sequence[str], reference: str, other: str) -> dict[str, Any]:
     pairs = {}
     for task in tasks:
-        ours, theirs = scored.get((task, reference), {}), scored.get((task, other), {})
-        pairs[task] = [(row, theirs[seed]) for seed, row in ours.items() if seed in theirs]
+        others = scored.get((task, other), {})
+        pairs[task] = [(r, others[seed]) for seed, r in scored.get((task, reference), {}).items() if seed in others]
     success = [(x["status"] == "success", y["status"] == "success") for p in pairs.values() for x, y in p]
     test = mcnemar([x for x, _ in success], [y for _, y in success])
-    shares = [{task: [stage_share(as_result(pair[i])) for pair in p] for task, p in pairs.items()} for i in (0, 1)]
-    csr_difference = paired_bootstrap(*shares)
+    ours = {task: [stage_share(as_result(x)) for x, _ in p] for task, p in pairs.items()}
+    theirs = {task: [stage_share(as_result(y)) for _, y in p] for task, p in pairs.items()}
+    csr_difference = paired_bootstrap(ours, theirs)
     return {
         "n": test.n,
         "only_reference": test.only_first,
