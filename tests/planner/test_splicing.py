@@ -13,6 +13,7 @@ from planner.dataset import DatasetConfig, SampleMaker, keyframe_positions, keyf
 from planner.replay import Replay, Sample
 from planner.splicing import splice_memory
 from predimem.episodes import Episode, SubtaskSpan
+from predimem.frames import Frames
 
 MEMORY = MemoryConfig(recent_window=2, recent_stride_steps=4, cluster_gap_steps=2, past_subtasks=True)
 
@@ -20,7 +21,7 @@ MEMORY = MemoryConfig(recent_window=2, recent_stride_steps=4, cluster_gap_steps=
 def searched(seed: int, found: str, pace: int = 1) -> Episode:
     """look 0-20, shut 20-40, then open what was found 40-80; every picture is filled with its seed."""
     length = 80 * pace
-    images = {camera: np.full((length, 4, 4, 3), seed, np.uint8) for camera in ("agentview_rgb", "eye_in_hand_rgb")}
+    pictures = Frames(np.full((length, 4, 4, 3), seed, np.uint8))
     labels = [(0, 20, "look"), (20, 40, "shut"), (40, 80, f"open {found}")]
     return Episode(
         suite="arena",
@@ -29,12 +30,11 @@ def searched(seed: int, found: str, pace: int = 1) -> Episode:
         instruction="Find it.",
         control_hz=20.0,
         success=True,
-        images=images,
+        images={"agentview_rgb": pictures, "eye_in_hand_rgb": pictures},
         state=np.zeros((length, 3), np.float32),
         actions=np.zeros((length, 3), np.float32),
         subtasks=tuple(SubtaskSpan(a * pace, b * pace, label) for a, b, label in labels),
         keyframes=tuple(step * pace for step in (4, 15, 36, 44)),
-        metadata={},
     )
 
 

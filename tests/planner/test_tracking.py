@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from planner.tracking import Track, TrackingConfig, score, score_by_group, track_planner
@@ -31,8 +33,8 @@ def test_switches_too_early_and_never():
 
 
 def test_memory_dependent_subtasks_and_groups():
-    episode = searched(1, "left")
-    episode.metadata.update(category="occlusion", spans_memory=["", "", "occlusion"])
+    known = {"category": "occlusion", "spans_memory": ["", "", "occlusion"]}
+    episode = replace(searched(1, "left"), metadata=known)
     track = Track(episode, [(0, "look"), (30, "shut"), (50, "open left"), (60, "open right")], ())
     scores = score_by_group([track], CONFIG)
     assert list(scores) == ["all", "occlusion", "Search"]
