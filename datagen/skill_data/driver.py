@@ -26,7 +26,8 @@ class Driver:
         """action: float [7], clipped to [-1, 1]."""
         action = np.clip(np.asarray(action, float), -1.0, 1.0)
         position = self.arm.true_position + DELTA_M * action[:3]
-        turn = euler2mat(*(-DELTA_RAD * action[3:6]), "rxyz")
+        about_x, about_y, about_z = -DELTA_RAD * action[3:6]  # ManiSkill turns the sign, see `Arm.action`
+        turn = euler2mat(about_x, about_y, about_z, "rxyz")
         q, _ = self.arm.kinematics.inverse(self.arm.true_q, position, turn @ self.arm.true_rotation)
         self.arm.gripper = 1.0 if action[6] > 0 else -1.0
         self._env.step(np.r_[q, self.arm.gripper].astype(np.float32))
