@@ -15,16 +15,17 @@ class TickStatistics:
 
     plan_age_steps: mean over the ticks that had a plan; plan_ages: [age, number of ticks] of each age that
     occurred. stale_action_ratio, held_action_ratio: of all ticks. s1_ms, s2_ms: every wall-clock latency.
-    s1_hz, s2_hz: chunks and answers in a second of the environment's control clock. keyframes: held in
-    memory at the end.
+    s1_hz, s2_hz: chunks and answers in a second of the environment's control clock; there is no S2 where every
+    answer is the whole instruction. keyframes: held in memory at the end.
     """
 
     def __init__(self) -> None:
         self._ticks: list[Tick] = []
         self._end_s = 0.0
+        self._instruction = ""
 
     def on_reset(self, observation: Observation, instruction: str, episode_id: str) -> None:
-        self._ticks, self._end_s = [], 0.0
+        self._ticks, self._end_s, self._instruction = [], 0.0, instruction
 
     def on_step(self, observation: Observation, action: np.ndarray, tick: Tick, result: StepResult) -> None:
         self._ticks.append(tick)
@@ -39,6 +40,7 @@ class TickStatistics:
         ages = [t.plan_age_steps for t in ticks if t.plan_age_steps is not None]
         s1_ms = [round(1e3 * t.s1_latency_s, 3) for t in ticks if t.s1_latency_s is not None]
         answers = sum(t.plan_arrived for t in ticks)
+        planned = any(t.plan_arrived and t.subtask != self._instruction for t in ticks)
         return {
             "plan_age_steps": sum(ages) / len(ages) if ages else None,
             "plan_ages": sorted(Counter(ages).items()),
@@ -47,7 +49,7 @@ class TickStatistics:
             "s1_ms": s1_ms,
             "s2_ms": [round(1e3 * t.s2_latency_s, 3) for t in ticks if t.s2_latency_s is not None],
             "s1_hz": self._per_second(len(s1_ms)),
-            "s2_hz": self._per_second(answers),
+            "s2_hz": self._per_second(answers) if planned else None,
             "answers": answers,
             "invalid_answers": sum(t.plan_error is not None for t in ticks),
             "keyframes": len(ticks[-1].keyframe_steps) if ticks else 0,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from predimem.evaluation.diagnosis import diagnose, format_diagnosis, quantile
 from predimem.evaluation.planner_figures import planner_counts
 from predimem.evaluation.ticks import TickStatistics
-from predimem.types import EpisodeResult
-from tests.evaluation.fake_player import play_frames
+from predimem.types import EpisodeResult, StepResult, Tick
+from tests.evaluation.fake_player import observation, play_frames
 from tests.evaluation.logs import GOOD, log
 
 
@@ -66,3 +68,13 @@ def test_what_ticks_come_to() -> None:
     assert numbers["plan_ages"] == [(2, 3), (3, 3), (4, 3), (5, 1)] and numbers["plan_age_steps"] == 3.2
     assert (numbers["s1_hz"], numbers["s2_hz"]) == (3 / 0.6, 4 / 0.6)
     assert TickStatistics().numbers["s1_hz"] is None
+
+
+def test_the_whole_instruction_is_no_answer_of_a_planner() -> None:
+    statistics = TickStatistics()
+    seen = observation(0)
+    statistics.on_reset(seen, "touch it", "episode")
+    for name, hz in (("touch it", None), ("look", 2 / 0.05)):
+        tick = Tick(0, name, 1, False, False, 0.01, 0.1, plan_arrived=True)
+        statistics.on_step(seen, np.zeros(7), tick, StepResult(observation(1), False, False, False))
+        assert statistics.numbers["s2_hz"] == hz
