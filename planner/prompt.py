@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -23,13 +23,16 @@ class PromptConfig:
     """cameras: names in the order in which a timestep's images are shown. recent_window: timesteps of a
     full window, as the system prompt states it. keyframes: False is the ablation whose prompt has no
     keyframe section. past_subtasks: True adds the section of the text memory. image_patch_size: the vision
-    tower's, by which qwen-vl-utils sizes the images."""
+    tower's, by which qwen-vl-utils sizes the images. timestamps: step and time since the start, or seconds
+    relative to now. Scripted demonstrations keep time so well that the clock alone tells how far they have
+    got: a planner that sees it learns to read it in place of its memory."""
 
     cameras: tuple[str, ...] = ("base_camera", "hand_camera")
     recent_window: int = 5
     keyframes: bool = True
     image_patch_size: int = 16
     past_subtasks: bool = False
+    timestamps: Literal["absolute", "relative"] = "absolute"
 
     def __post_init__(self) -> None:
         if not self.cameras or len(set(self.cameras)) != len(self.cameras):
@@ -47,16 +50,17 @@ class Prompt:
 
 def render_prompt(snapshot: MemorySnapshot, config: PromptConfig) -> Prompt:
     """The prompt for one snapshot. Raises ValueError if a frame lacks a camera of `config.cameras`."""
+    now_s = snapshot.recent[-1].time_s
     frames = (*snapshot.keyframes, *snapshot.recent) if config.keyframes else snapshot.recent
     images = [_image(frame, camera) for frame in frames for camera in config.cameras]
     lines = [f"{TASK}{snapshot.instruction}", _camera_order(config)]
     if config.keyframes:
         lines.append(KEYFRAMES if snapshot.keyframes else NO_KEYFRAMES)
-        lines += [_timestep(frame, config) for frame in snapshot.keyframes]
+        lines += [_timestep(frame, now_s, config) for frame in snapshot.keyframes]
     if config.past_subtasks:
         lines += [PAST, *snapshot.past_subtasks] if snapshot.past_subtasks else [NO_PAST]
     lines.append(RECENT)
-    lines += [_timestep(frame, config) for frame in snapshot.recent]
+    lines += [_timestep(frame, now_s, config) for frame in snapshot.recent]
     lines.append(RETURN)
     messages = [
         {"role": "system", "content": system_prompt(config)},
@@ -156,7 +160,9 @@ def _camera_order(config: PromptConfig) -> str:
     return f"Camera order for every timestep: {', '.join(config.cameras)}."
 
 
-def _timestep(frame: Frame, config: PromptConfig) -> str:
+def _timestep(frame: Frame, now_s: float, config: PromptConfig) -> str:
+    if config.timestamps == "relative":
+        return f"{frame.time_s - now_s:+.1f} s: {IMAGE_TAG * len(config.cameras)}"
     return f"step {frame.step} ({frame.time_s:.2f} s): {IMAGE_TAG * len(config.cameras)}"
 
 

@@ -135,7 +135,10 @@ def deciding_token_ids(tokenizer: Qwen2Tokenizer, words: Sequence[str]) -> tuple
 
 
 def _corpus(config: TokenizerConfig, prompt: PromptConfig) -> list[str]:
-    times = [f"step {step} ({step / 20:.2f} s): \n" for step in range(100)]
+    if prompt.timestamps == "relative":
+        times = [f"{-step / 10:+.1f} s: \n" for step in range(1000)]
+    else:
+        times = [f"step {step} ({step / 20:.2f} s): \n" for step in range(100)]
     answers = [render_answer(subtask, [1]) for subtask in config.all_subtasks()] * 4
     tasks = [f"Global task: {instruction}" for instruction in config.all_instructions()] * 4
     return [*times, *answers, *tasks, *fixed_phrases(prompt), "system\nuser\nassistant\n"]

@@ -55,6 +55,14 @@ def test_a_text_memory_is_a_section_of_its_own(episodes):
     assert "that you named earlier" in empty.messages[0]["content"]
 
 
+def test_relative_times_do_not_tell_how_long_the_episode_is(episodes):
+    config = PromptConfig(recent_window=2, timestamps="relative")
+    lines = render_prompt(Replay(episodes[0], MEMORY, [0])[7], config).messages[1]["content"].split("\n")
+    assert [line for line in lines if IMAGE_TAG in line] == [
+        "-0.3 s: <image><image>", "-0.0 s: <image><image>", "+0.0 s: <image><image>",
+    ]  # fmt: skip
+
+
 def test_the_rules_name_the_window_and_the_cameras():
     system = render_prompt(
         MemorySnapshot("e", 0, "do it", (Frame(0, 0.0, {"front": np.zeros((32, 32, 3), np.uint8)}),)),
