@@ -166,17 +166,19 @@ class FrameSet:
 
 
 def load_frame_sets(
-    root: str | Path, config: ActorConfig, val_every: int, memory_gb: float = math.inf
+    roots: str | Path | Sequence[str | Path], config: ActorConfig, val_every: int, memory_gb: float = math.inf
 ) -> tuple[FrameSet, FrameSet]:
-    """Training and validation frames of the episodes under `root`; every `val_every`-th episode (in
-    the fixed order of `list_episodes`) is for validation. Evaluation seeds are refused. Pictures that
+    """Training and validation frames of the episodes under one root or several; every `val_every`-th episode (in
+    the fixed order of `list_episodes`, root by root) is for validation. Evaluation seeds are refused. Pictures that
     would take more than `memory_gb` in all are left in the files.
     """
-    paths = list_episodes(root)
+    folders = [roots] if isinstance(roots, str | Path) else list(roots)
+    paths = [path for folder in folders for path in list_episodes(folder)]
     cameras, horizon, size = config.cameras, config.model.action_horizon, config.model.image_size
     if len(paths) < val_every:
-        raise ValueError(f"{root} holds {len(paths)} episodes; a validation split needs at least {val_every}")
-    episodes = load_episodes(root)
+        where = ", ".join(map(str, folders))
+        raise ValueError(f"{where} holds {len(paths)} episodes; a validation split needs at least {val_every}")
+    episodes = [episode for folder in folders for episode in load_episodes(folder)]
     for path, episode in zip(paths, episodes, strict=True):
         refuse_evaluation_seed(episode.seed, str(path))
         _check(path, episode, config)

@@ -11,12 +11,13 @@ from torch import Tensor, nn
 from actor import flow_matching
 from actor.auxiliary import AuxiliaryConfig, PositionHead, pointing_loss, target_cells
 from actor.dataset import Batch, FrameSet, SamplingConfig
+from actor.locator import position_loss
 from actor.pi05 import LanguageModel, Pi05, Pi05Config, Prefix
 from actor.preprocess import Preprocessor
 
 
 class Learner(nn.Module):
-    """Pi05 plus the position head, where the config gives its loss a weight."""
+    """Pi05 plus the position head, where the config gives its loss a weight and the model does not locate itself."""
 
     def __init__(self, config: Pi05Config, auxiliary: AuxiliaryConfig, targets_m: np.ndarray) -> None:
         """targets_m: float32 [m, 3], the training targets, for the position head's scale; may be empty."""
@@ -26,7 +27,7 @@ class Learner(nn.Module):
         self.model = Pi05(config)
         self.auxiliary = auxiliary
         self.position: PositionHead | None = None
-        if auxiliary.position:
+        if auxiliary.position and self.model.locator is None:
             known = torch.from_numpy(targets_m) if len(targets_m) else torch.zeros(1, 3)
             std_m = known.std(0, correction=0).clamp_min(0.02)
             self.position = PositionHead(config, known.mean(0), std_m)
@@ -48,6 +49,9 @@ class Learner(nn.Module):
         if self.position is not None:
             target_m = torch.from_numpy(batch.targets_m).to(device)
             losses["position"] = self.position.loss(self.position(prefix.image_tokens), target_m)
+            losses["total"] = losses["total"] + self.auxiliary.position * losses["position"]
+        if prefix.located_m is not None:
+            losses["position"] = position_loss(prefix.located_m, torch.from_numpy(batch.targets_m).to(device))
             losses["total"] = losses["total"] + self.auxiliary.position * losses["position"]
         return losses
 
@@ -100,8 +104,9 @@ def validate(
         instructed = np.array([p in frames.instructions for p in batch.prompts])
         _collect(collected, "action_l1", error[aimed])
         _collect(collected, "hold_l1", error[~aimed & ~instructed])
-        if position is not None:
-            predicted_m = position(prefix.image_tokens).cpu().numpy()
+        located_m = position(prefix.image_tokens) if position is not None else prefix.located_m
+        if located_m is not None:
+            predicted_m = located_m.cpu().numpy()
             distance_m = np.linalg.norm(predicted_m - batch.targets_m, axis=-1)
             _collect(collected, "position_error_m", distance_m[aimed])
         if prefix.pointing is not None:

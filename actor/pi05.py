@@ -24,12 +24,17 @@ from actor import flow_matching
 from actor.action_expert import ActionExpert
 from actor.conv_stem import ConvStem, ConvStemConfig
 from actor.gemma import GemmaConfig, GemmaLayer, KeyValue, RMSNorm, rotary_embedding
+from actor.locator import Locator
 from actor.siglip import SiglipConfig, SiglipVision
 
 
 @dataclass(frozen=True)
 class Pi05Config:
-    """Sizes of the whole model. The defaults are pi05_base."""
+    """Sizes of the whole model. The defaults are pi05_base.
+
+    state_dim: 0 writes the state into the prompt, as π0.5 does; else that many numbers become one token, as
+    in π0: shorter, and exact, which a model without pretraining needs. locate: add a `Locator` (conv only).
+    """
 
     vision: Literal["siglip", "conv"] = "siglip"
     siglip: SiglipConfig = field(default_factory=SiglipConfig)
@@ -41,6 +46,8 @@ class Pi05Config:
     max_token_len: int = 200
     action_dim: int = 32
     action_horizon: int = 50
+    state_dim: int = 0
+    locate: bool = False
 
     def __post_init__(self) -> None:
         for name in ("depth", "num_heads", "num_kv_heads", "head_dim"):
@@ -50,6 +57,8 @@ class Pi05Config:
                     f"paligemma.{name} and action_expert.{name} must be equal because the expert reads the "
                     f"prefix's keys and values layer by layer; got {prefix} and {expert}"
                 )
+        if self.locate and (self.vision != "conv" or not self.state_dim):
+            raise ValueError("locate needs vision: conv and state_dim > 0")
 
     @property
     def image_size(self) -> int:
@@ -61,25 +70,29 @@ class Prompted:
     """Model input: b images, and n = b · g prompts about them, g for each image in turn.
 
     images: [-1, 1], cameras in the config's order; image_mask: False where a camera is missing.
+    state: normalised, where the config has a state_dim.
     """
 
     images: Float[Tensor, "b c 3 y x"]
     image_mask: Bool[Tensor, "b c"]
     tokens: Int[Tensor, "n l"]
     token_mask: Bool[Tensor, "n l"]
+    state: Float[Tensor, "b s"] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Prefix:
     """What the expert needs of an observation, and what the training-only losses look at.
 
-    pointing: logits over the cells of each camera's map (conv stem), else None.
+    pointing: logits over the cells of each camera's map (conv stem), else None. located_m: the target's
+    position in the robot's base frame, where the config says `locate`, else None.
     """
 
     cache: list[KeyValue]
     mask: Bool[Tensor, "n p"]
     image_tokens: Float[Tensor, "n c q d"]
     pointing: Float[Tensor, "n c cells"] | None
+    located_m: Float[Tensor, "n 3"] | None = None
 
     def repeat(self, times: int) -> tuple[list[KeyValue], Tensor]:
         """Cache and mask with each row `times` times in a row: several flow samples, one prefix."""
@@ -128,19 +141,32 @@ class Pi05(nn.Module):
             self.vision = ConvStem(config.conv, config.num_cameras, width)
         self.language_model = LanguageModel(config.paligemma, config.vocab_size)
         self.action_expert = ActionExpert(config.action_expert, config.action_dim)
+        self.state_proj: nn.Module | None = None
+        self.locator: Locator | None = None
+        if config.state_dim:
+            self.state_proj = nn.Sequential(nn.Linear(config.state_dim, width), nn.GELU(), nn.Linear(width, width))
+        if config.locate:
+            self.locator = Locator(config.num_cameras, config.conv.queries, width)
 
     def encode(self, inputs: Prompted) -> Prefix:
-        """Images and prompts to the prefix. Raises ValueError if the prompts do not divide by the images."""
+        """Images and prompts to the prefix. Raises ValueError if the prompts do not divide by the images, or
+        where the state is missing that the config asks for.
+        """
         if len(inputs.tokens) % len(inputs.images):
             raise ValueError(f"{len(inputs.tokens)} prompts cannot be shared by {len(inputs.images)} images")
         groups = len(inputs.tokens) // len(inputs.images)
-        prompt = self.language_model.embed(inputs.tokens)
-        image_tokens, pointing = self._see(inputs, prompt, groups)
+        prompt, prompt_mask = self._prompt(inputs, groups)
+        image_tokens, pointing = self._see(inputs, prompt, prompt_mask, groups)
         image_mask = inputs.image_mask.repeat_interleave(groups, 0)
         image_mask = image_mask.repeat_interleave(image_tokens.shape[2], 1)
         x = torch.cat([image_tokens.flatten(1, 2), prompt], dim=1)
-        mask = torch.cat([image_mask, inputs.token_mask], dim=1)
-        return Prefix(self.language_model.keys_values(x, mask), mask, image_tokens, pointing)
+        mask = torch.cat([image_mask, prompt_mask], dim=1)
+        located_m = None
+        if self.locator is not None:
+            assert pointing is not None and isinstance(self.vision, ConvStem)
+            located_m, token = self.locator(image_tokens, pointing, self.vision.grid, prompt[:, -1])
+            x, mask = torch.cat([x, token], dim=1), torch.cat([mask, mask.new_ones(len(mask), 1)], dim=1)
+        return Prefix(self.language_model.keys_values(x, mask), mask, image_tokens, pointing, located_m)
 
     def velocity(
         self, prefix: Prefix, noisy_actions: Float[Tensor, "m h a"], time: Float[Tensor, " m"]
@@ -162,8 +188,19 @@ class Pi05(nn.Module):
         prefix = self.encode(inputs)
         return flow_matching.integrate(lambda x, t: self.velocity(prefix, x, t), noise, num_steps)
 
-    def _see(self, inputs: Prompted, prompt: Tensor, groups: int) -> tuple[Tensor, Tensor | None]:
+    def _prompt(self, inputs: Prompted, groups: int) -> tuple[Tensor, Tensor]:
+        """The prompt's embeddings [n, l, d] and mask, the state's token last, where there is one."""
+        prompt, mask = self.language_model.embed(inputs.tokens), inputs.token_mask
+        if self.state_proj is None:
+            return prompt, mask
+        if inputs.state is None or inputs.state.shape[-1] != self.config.state_dim:
+            got = None if inputs.state is None else tuple(inputs.state.shape)
+            raise ValueError(f"the config expects a state of {self.config.state_dim} numbers, got {got}")
+        state = self.state_proj(inputs.state).repeat_interleave(groups, 0)[:, None]
+        return torch.cat([prompt, state], dim=1), torch.cat([mask, mask.new_ones(len(mask), 1)], dim=1)
+
+    def _see(self, inputs: Prompted, prompt: Tensor, prompt_mask: Tensor, groups: int) -> tuple[Tensor, Tensor | None]:
         if isinstance(self.vision, ConvStem):
-            return self.vision(inputs.images, prompt, inputs.token_mask)
+            return self.vision(inputs.images, prompt, prompt_mask)
         tokens = self.vision(inputs.images.flatten(0, 1)).unflatten(0, inputs.images.shape[:2])
         return tokens.repeat_interleave(groups, 0), None

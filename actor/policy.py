@@ -26,13 +26,22 @@ class ActorPolicy:
         self._device = device
 
     def infer(self, observation: Observation, subtask: str) -> ActionChunk:
-        """float32 [H, A] from `observation.step` on. Raises ValueError if the observation does not fit."""
+        """float32 [H or fewer, A] from `observation.step` on. Raises ValueError if the observation does not fit."""
         self._check(observation)
         images = np.stack([self._resize(observation.images[name]) for name in self._config.cameras])
         inputs = self._preprocess.inputs(images[None], observation.state[None], [subtask], self._device)
         noise = self._noise(observation.step).to(self._device)
         chunk = self._preprocess.actions(self._model.sample(inputs, noise, self._num_steps))[0]
-        return ActionChunk(start_step=observation.step, actions=chunk, subtask=subtask)
+        return ActionChunk(start_step=observation.step, actions=self._gated(chunk), subtask=subtask)
+
+    def _gated(self, chunk: np.ndarray) -> np.ndarray:
+        """The gripper open or closed, and the end cut off some steps after it changes."""
+        gripper = self._config.gripper
+        if gripper is None:
+            return chunk
+        chunk[:, gripper] = np.where(chunk[:, gripper] > 0, 1.0, -1.0)
+        changes = np.flatnonzero(np.diff(chunk[:, gripper]))
+        return chunk[: changes[0] + 1 + self._config.after_grip] if len(changes) else chunk
 
     def _noise(self, step: int) -> torch.Tensor:
         rng = np.random.default_rng([self._seed, step])

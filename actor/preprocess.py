@@ -33,7 +33,9 @@ class Preprocessor:
 
     def inputs(self, images: np.ndarray, state: np.ndarray, prompts: Sequence[str], device: str = "cpu") -> Prompted:
         """images: uint8 [b, C, H, W, 3] of the model's size; state: float32 [b, D]; n = b · g prompts."""
-        bins = self._discretise(self._normalise_state(state))
+        normalised = self._normalise_state(state)
+        as_token = self._config.model.state_dim > 0
+        bins = self._discretise(normalised[:, :0] if as_token else normalised)
         bins = np.repeat(bins, len(prompts) // len(images), axis=0)
         tokens, mask = tokenize(self._tokenizer, prompts, bins, self._config.model.max_token_len)
         pixels = torch.from_numpy(np.ascontiguousarray(images.transpose(0, 1, 4, 2, 3))).to(device)
@@ -42,6 +44,7 @@ class Preprocessor:
             image_mask=torch.ones(images.shape[:2], dtype=torch.bool, device=device),
             tokens=torch.from_numpy(tokens).to(device),
             token_mask=torch.from_numpy(mask).to(device),
+            state=torch.from_numpy(normalised).to(device) if as_token else None,
         )
 
     def targets(self, chunks: np.ndarray) -> Float[Tensor, "n h a"]:

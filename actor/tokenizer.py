@@ -14,8 +14,10 @@ BINS = 256
 
 
 def render_prompt(subtask: str, state_bins: Sequence[int] | np.ndarray) -> str:
-    """The text that both training and inference see (openpi's π0.5 format)."""
+    """The text that both training and inference see (openpi's π0.5 format; without bins, no state)."""
     cleaned = subtask.strip().replace("_", " ").replace("\n", " ")
+    if not len(state_bins):
+        return f"Task: {cleaned};\nAction: "
     return f"Task: {cleaned}, State: {' '.join(str(int(b)) for b in state_bins)};\nAction: "
 
 

@@ -30,6 +30,7 @@ from actor.preprocess import Preprocessor
 from actor.tokenizer import Tokenizer, WordTokenizer, load_tokenizer, save_tokenizer, train_word_tokenizer
 from actor.weights import (
     STATS_FILE,
+    WEIGHTS_FILE,
     Actor,
     ActorConfig,
     load_into,
@@ -43,7 +44,8 @@ from predimem.episodes import list_episodes
 CHECKPOINT_FILE = "checkpoint.pt"
 LOG_FILE = "log.jsonl"
 SUMMARY_FILE = "summary.json"
-_MAY_CHANGE = ("episodes", "out", "threads", "pictures_gb", "checkpoint_every", "validate_every", "log_every")
+_FOLDERS = ("episodes", "more_episodes", "out")
+_MAY_CHANGE = (*_FOLDERS, "threads", "pictures_gb", "checkpoint_every", "validate_every", "log_every")
 
 
 @dataclass(frozen=True)
@@ -69,16 +71,42 @@ class OptimiserConfig:
 
 
 @dataclass(frozen=True)
+class DaggerConfig:
+    """Rounds after the first training (`actor.rounds`), 0: none. In each, the actor of the last round plays
+    `episodes` seeds of each task, from `first_seed` on, the next round's after them; chain_share of the roll-outs
+    go on with the next subtask after a success; then `steps` more steps of training, on everything.
+    data: the config of the skill data, which says how roll-outs are made.
+    """
+
+    rounds: int = 0
+    episodes: int = 16
+    first_seed: int = 60_000
+    chain_share: float = 0.5
+    steps: int = 600
+    data: str = "configs/datagen_skills.yaml"
+
+    def __post_init__(self) -> None:
+        if self.rounds < 0:
+            raise ValueError(f"dagger.rounds must be at least 0, got {self.rounds}")
+        for name in ("episodes", "steps"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"dagger.{name} must be at least 1, got {getattr(self, name)}")
+
+
+@dataclass(frozen=True)
 class ActorTrainConfig:
     """One training run. flow_samples: noise samples per prompt; val_every: each such episode validates.
 
-    init_from: a safetensors file under openpi's names to start from (its action head must fit).
+    more_episodes: further folders of episodes. init_from: a safetensors file under openpi's names to start from
+    (its action head must fit). continue_from: a weights folder to start from, its statistics and tokenizer kept.
     pictures_gb: pictures that would take more memory than this are read from the files for each batch.
     """
 
     episodes: str = "runs/data/mikasa"
     out: str = "runs/train/actor"
+    more_episodes: tuple[str, ...] = ()
     init_from: str | None = None
+    continue_from: str | None = None
     seed: int = 0
     steps: int = 1600
     device: str = "cpu"
@@ -94,8 +122,11 @@ class ActorTrainConfig:
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
     auxiliary: AuxiliaryConfig = field(default_factory=AuxiliaryConfig)
     optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
+    dagger: DaggerConfig = field(default_factory=DaggerConfig)
 
     def __post_init__(self) -> None:
+        if self.init_from and self.continue_from:
+            raise ValueError("init_from and continue_from both say where to start from: give one of them")
         for name in ("steps", "val_every", "flow_samples", "checkpoint_every", "validate_every", "log_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
@@ -119,7 +150,8 @@ def train(
         torch.set_num_threads(config.threads)
     run = Path(config.out)
     checkpoint = _previous(run, config, resume)
-    train_frames, val_frames = load_frame_sets(config.episodes, config.actor, config.val_every, config.pictures_gb)
+    roots = (config.episodes, *config.more_episodes)
+    train_frames, val_frames = load_frame_sets(roots, config.actor, config.val_every, config.pictures_gb)
     stats, tokenizer = _prepare(run, config, train_frames, fresh=checkpoint is None)
     preprocess = Preprocessor(config.actor, stats, tokenizer)
     learner = _new_learner(config, train_frames, tokenizer)
@@ -205,7 +237,10 @@ def _step(
 def _new_learner(config: ActorTrainConfig, frames: FrameSet, tokenizer: Tokenizer) -> Learner:
     torch.manual_seed(config.seed)
     learner = Learner(config.actor.model, config.auxiliary, frames.targets_m)
-    if config.init_from is not None:
+    if config.continue_from is not None:
+        path = Path(config.continue_from) / WEIGHTS_FILE
+        load_into(learner.model, from_openpi(read_safetensors(path)), path)
+    elif config.init_from is not None:
         load_into(learner.model, from_openpi(read_safetensors(config.init_from)), config.init_from)
     elif isinstance(tokenizer, WordTokenizer):
         generator = torch.Generator().manual_seed(config.seed)
@@ -214,9 +249,13 @@ def _new_learner(config: ActorTrainConfig, frames: FrameSet, tokenizer: Tokenize
 
 
 def _prepare(run: Path, config: ActorTrainConfig, frames: FrameSet, fresh: bool) -> tuple[NormStats, Tokenizer]:
-    """Statistics and tokenizer of the run: made from the training frames, or read back on resuming."""
+    """Statistics and tokenizer of the run: made from the training frames, taken over, or read back on resuming."""
     path = tokenizer_path(run, config.actor)
-    if fresh:
+    if fresh and config.continue_from is not None:
+        run.mkdir(parents=True, exist_ok=True)
+        save_stats(run / STATS_FILE, load_stats(Path(config.continue_from) / STATS_FILE))
+        save_tokenizer(load_tokenizer(tokenizer_path(config.continue_from, config.actor)), path)
+    elif fresh:
         run.mkdir(parents=True, exist_ok=True)
         save_stats(run / STATS_FILE, NormStats(compute_quantiles(frames.states), compute_quantiles(frames.chunks)))
         if path.suffix == ".json":
@@ -235,7 +274,7 @@ def _previous(run: Path, config: ActorTrainConfig, resume: bool) -> Checkpoint |
     for name in now:
         if name not in _MAY_CHANGE and json.dumps(before.get(name)) != json.dumps(now[name]):
             raise ValueError(f"{run} was trained with {name} = {before.get(name)}, the config says {now[name]}")
-    if checkpoint.episodes != _digest(config.episodes):
+    if checkpoint.episodes != _digest(config):
         raise ValueError(f"the episodes under {config.episodes} are not those that {run} was trained on")
     return checkpoint
 
@@ -254,14 +293,14 @@ def _save(
         average=average.state_dict(),
         optimiser=optimiser.state_dict(),
         config=to_dict(config),
-        episodes=_digest(config.episodes),
+        episodes=_digest(config),
     )
     save_checkpoint(run / CHECKPOINT_FILE, checkpoint)
 
 
-def _digest(episodes: str) -> str:
-    root = Path(episodes)
-    names = "\n".join(str(path.relative_to(root)) for path in list_episodes(root))
+def _digest(config: ActorTrainConfig) -> str:
+    roots = [Path(folder) for folder in (config.episodes, *config.more_episodes)]
+    names = "\n".join(str(path.relative_to(root)) for root in roots for path in list_episodes(root))
     return hashlib.sha256(names.encode()).hexdigest()
 
 

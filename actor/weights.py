@@ -34,7 +34,9 @@ class ActorConfig:
     camera_shape: (height, width) of every camera; other sizes are an error, and where the model's own
     image size differs the image is resized with padding. action_dim: the environment's; the model's
     may be larger (padded with zeros). tokenizer: a `tokenizer.json` in the weights folder, or the path
-    of a sentencepiece `.model`. num_steps: Euler steps at inference.
+    of a sentencepiece `.model`. num_steps: Euler steps at inference. gripper: which action is the gripper's, to
+    be -1 or 1 and nothing between; the policy's chunks end `after_grip` steps after it changes, so that the
+    robot looks again. None: an action like the others.
     """
 
     model: Pi05Config = field(default_factory=Pi05Config)
@@ -44,6 +46,8 @@ class ActorConfig:
     action_dim: int = 7
     tokenizer: str = "tokenizer.json"
     num_steps: int = 10
+    gripper: int | None = None
+    after_grip: int = 4
 
     def __post_init__(self) -> None:
         if len(self.cameras) != self.model.num_cameras:
@@ -54,6 +58,10 @@ class ActorConfig:
             raise ValueError(f"camera_shape must be [height, width], got {list(self.camera_shape)}")
         if self.action_dim > self.model.action_dim:
             raise ValueError(f"the model's action_dim {self.model.action_dim} cannot hold {self.action_dim} actions")
+        if self.gripper is not None and not 0 <= self.gripper < self.action_dim:
+            raise ValueError(f"gripper should be one of the {self.action_dim} actions, counted from 0: {self.gripper}")
+        if self.model.state_dim not in (0, self.state_dim):
+            raise ValueError(f"model.state_dim should be 0 or state_dim {self.state_dim}, got {self.model.state_dim}")
 
 
 @dataclass(frozen=True, eq=False)

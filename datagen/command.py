@@ -34,6 +34,12 @@ def make_data(
             raise ConfigError(f"{path} is of the suite mikasa: its {', '.join(sorted(unknown))} are in the file itself")
         collect(replace(load_config(CollectConfig, path), **changes), make_mikasa, backend, retry_errors=retry_errors)
         return
+    if suite_of(path) == "skills":
+        from datagen.skill_data.collect import collect_skills
+        from datagen.skill_data.config import SkillDataConfig
+
+        collect_skills(replace(load_config(SkillDataConfig, path), **changes), backend, retry_errors=retry_errors)
+        return
     from datagen.generation.generate import generate
     from datagen.generation.report import summary
 
@@ -50,6 +56,6 @@ def suite_of(path: Path) -> str:
     if not path.is_file():
         raise ConfigError(f"config file not found: {path} (configs live under configs/)")
     suite = data.get("suite") if isinstance(data, dict) else None
-    if suite not in ("arena", "mikasa"):
-        raise ConfigError(f"{path}: expected `suite: arena` or `suite: mikasa`, got {suite!r}")
+    if suite not in ("arena", "mikasa", "skills"):
+        raise ConfigError(f"{path}: expected `suite: arena`, `suite: mikasa` or `suite: skills`, got {suite!r}")
     return suite

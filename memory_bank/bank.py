@@ -21,20 +21,30 @@ from predimem.types import Frame, MemorySnapshot, Observation
 
 @dataclass(frozen=True)
 class MemoryConfig:
-    """recent_window: timesteps in the recent buffer (002: W = 5). keyframe_capacity: None is uncapped;
-    when full, the oldest keyframe goes. cluster_gap_steps: nominations that are no further apart are
-    one event (002's reference runtime: 6). history_steps: how long a frame can still be nominated.
-    keyframes: False is the ablation without a keyframe bank."""
+    """Which memory the planner has: the interfaces that are compared differ in this config alone.
+
+    recent_window: timesteps in the recent buffer (002: W = 5). recent_stride_steps: control steps from one
+    of them to the next; at 20 Hz five consecutive frames span a quarter of a second, in which nothing ends.
+    A long window of sparse frames without keyframes is the native-video interface.
+    keyframes: False is the ablation without a keyframe bank. keyframe_capacity: None is uncapped; when full,
+    the oldest keyframe goes. cluster_gap_steps: nominations that are no further apart are one event
+    (002's reference runtime: 6). history_steps: how long a frame can still be nominated.
+    past_subtasks: True is the text memory, which lists the planner's own answers so far.
+    """
 
     recent_window: int = 5
     keyframe_capacity: int | None = None
     cluster_gap_steps: int = 6
     history_steps: int = 256
     keyframes: bool = True
+    recent_stride_steps: int = 1
+    past_subtasks: bool = False
 
     def __post_init__(self) -> None:
         if self.recent_window < 1:
             raise ValueError(f"recent_window must be at least 1, got {self.recent_window}")
+        if self.recent_stride_steps < 1:
+            raise ValueError(f"recent_stride_steps must be at least 1, got {self.recent_stride_steps}")
         if self.keyframe_capacity is not None and self.keyframe_capacity < 1:
             raise ValueError(
                 f"keyframe_capacity must be at least 1 or null (uncapped), got {self.keyframe_capacity}; "
@@ -42,10 +52,16 @@ class MemoryConfig:
             )
         if self.cluster_gap_steps < 0:
             raise ValueError(f"cluster_gap_steps must not be negative, got {self.cluster_gap_steps}")
-        if self.history_steps < self.recent_window:
+        if self.history_steps < self.window_steps:
             raise ValueError(
-                f"history_steps ({self.history_steps}) must cover recent_window ({self.recent_window})"
+                f"history_steps ({self.history_steps}) must cover the {self.window_steps} control steps of the "
+                f"recent window (recent_window {self.recent_window}, recent_stride_steps {self.recent_stride_steps})"
             )
+
+    @property
+    def window_steps(self) -> int:
+        """Control steps that a full recent window spans, both ends included."""
+        return (self.recent_window - 1) * self.recent_stride_steps + 1
 
 
 class MemoryBank:
@@ -59,12 +75,13 @@ class MemoryBank:
         """Forget everything and begin an episode."""
         self._episode_id = episode_id
         self._instruction = instruction
-        self._recent: deque[Frame] = deque(maxlen=self.config.recent_window)
+        self._recent: deque[Frame] = deque(maxlen=self.config.window_steps)
         self._history: dict[int, Frame] = {}  # insertion order is step order
         self._clusters = NominationClusters(self.config.cluster_gap_steps, self.config.history_steps)
         self._nominated: dict[int, Frame] = {}
         self._settled: deque[Frame] = deque(maxlen=self.config.keyframe_capacity)
         self._keyframes: tuple[Frame, ...] = ()
+        self._subtasks: list[str] = []
         self.late_nominations = 0
 
     def observe(self, observation: Observation) -> None:
@@ -106,15 +123,22 @@ class MemoryBank:
             capacity = self.config.keyframe_capacity
             self._keyframes = keyframes if capacity is None else keyframes[-capacity:]
 
+    def note_subtask(self, subtask: str) -> None:
+        """Remember an answer of the planner; one that is repeated counts once."""
+        if self.config.past_subtasks and (not self._subtasks or self._subtasks[-1] != subtask):
+            self._subtasks.append(subtask)
+
     def snapshot(self) -> MemorySnapshot:
         """What the planner may see now. Raises ValueError before the first observation."""
         if not self._recent:
             raise ValueError("nothing observed yet: call observe() before snapshot()")
-        recent = tuple(self._recent)
-        keyframes = self._keyframes
+        recent = tuple(self._recent)[:: -self.config.recent_stride_steps][::-1]
+        # Keyframes are older than the window. A window that is not full yet reaches back to the start.
+        keyframes = self._keyframes if len(recent) == self.config.recent_window else ()
         while keyframes and keyframes[-1].step >= recent[0].step:
             keyframes = keyframes[:-1]
-        return MemorySnapshot(self._episode_id, recent[-1].step, self._instruction, recent, keyframes)
+        past = tuple(self._subtasks)
+        return MemorySnapshot(self._episode_id, recent[-1].step, self._instruction, recent, keyframes, past)
 
     @property
     def keyframe_steps(self) -> tuple[int, ...]:

@@ -21,7 +21,7 @@ from transformers import (
 
 from planner.model import CONFIG_KEY, ObjectiveConfig, PrediMemForConditionalGeneration
 from planner.prompt import PromptConfig
-from planner.tokenizer import CHAT_TEMPLATE, TokenizerConfig, deciding_token_ids, train_tokenizer
+from planner.tokenizer import CHAT_TEMPLATE, TokenizerConfig, answer_token_ids, train_tokenizer
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def make_tiny_base(
     vision: the pretrained tower's state dict, or None for a random one.
     """
     processor = tiny_processor(config, prompt)
-    ids = deciding_token_ids(processor.tokenizer, config.tokenizer.deciding_words())
+    ids = answer_token_ids(processor.tokenizer, config.tokenizer)
     objective = replace(objective, answer_token_ids=ids)
     torch.manual_seed(seed)
     model = PrediMemForConditionalGeneration(tiny_hf_config(config.tiny, processor.tokenizer, objective))

@@ -42,6 +42,8 @@ class PlannerSpec:
             )
         if self.prompt.keyframes != self.memory.keyframes:
             raise ValueError("prompt.keyframes and memory.keyframes must be equal")
+        if self.prompt.past_subtasks != self.memory.past_subtasks:
+            raise ValueError("prompt.past_subtasks and memory.past_subtasks must be equal")
 
 
 def write_spec(folder: str | Path, spec: PlannerSpec) -> None:

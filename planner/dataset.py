@@ -2,11 +2,11 @@
 
 Every sample replays the same memory bank that the robot runs with, and the same prompt renderer. The
 keyframes in a replay are the annotated ones (teacher forcing), in part of the replays disturbed the way
-a planner errs: written late, or one too many.
+a planner errs: written late or early, one too many, or forgotten.
 
-Splicing: in most samples that show a cue keyframe, that keyframe is taken from another episode, and the
-label is changed to match. Else a small planner learns which layout goes with which answer by heart and
-never looks at its memory.
+Splicing: in most samples the memory is taken from another episode, and the label is changed to match
+(`planner.splicing`). Else a small planner learns which layout goes with which answer by heart and never
+looks at its memory.
 """
 
 from __future__ import annotations
@@ -18,15 +18,17 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from memory_bank import MemoryBank, MemoryConfig
+from memory_bank import MemoryConfig
 from planner.prompt import PromptConfig, render_answer, render_prompt
+from planner.replay import Replay, Sample, frame_at
+from planner.splicing import splice_memory
 from predimem.episodes import Episode
 from predimem.seeds import refuse_evaluation_seed
-from predimem.types import Frame, MemorySnapshot, Observation
+from predimem.types import Frame, MemorySnapshot
 
 
 class DatasetError(ValueError):
@@ -40,6 +42,15 @@ class DatasetConfig:
     subtask `cue_subtask`. late_probability, extra_probability: of replays whose first keyframe is a
     later frame of its run, or that hold one keyframe too many. image_format: PNG files beside the
     JSONL, or base64 inside it. validation_fraction: episodes of each task that are kept for evaluation.
+
+    nominate: the keyframes that the planner is taught to nominate: all that are annotated, or of each
+    subtask the last one, which shows how it ended. splice: exchange the keyframe of `cue_subtask`, or the
+    whole memory with that of an episode of the same task that has got just as far; its hidden state may be
+    another as long as the window does not show it, and for `splice_steps` after the subtasks part ways it
+    does not. boundary_probability: of samples within `boundary_steps` of a change of subtask. step_grid:
+    samples and keyframes are taken at its multiples, so that many samples share pictures. missing_probability: of each
+    keyframe to be forgotten. jitter_steps: by how much each is early or late. lag_steps: by how much a
+    planner with a text memory names a subtask late at most, and half of it early.
     """
 
     samples: int = 12_000
@@ -50,70 +61,26 @@ class DatasetConfig:
     extra_probability: float = 0.25
     image_format: str = "png"
     validation_fraction: float = 0.1
+    nominate: Literal["annotated", "subtask_ends"] = "annotated"
+    splice: Literal["cue", "progress"] = "cue"
+    splice_steps: int = 20
+    boundary_probability: float = 0.0
+    boundary_steps: int = 20
+    step_grid: int = 1
+    samples_per_replay: int = 2
+    missing_probability: float = 0.0
+    jitter_steps: int = 0
+    lag_steps: int = 0
 
     def __post_init__(self) -> None:
         if self.image_format not in ("png", "base64"):
             raise ValueError(f"image_format must be png or base64, got {self.image_format!r}")
         if self.samples < 1:
             raise ValueError(f"samples must be at least 1, got {self.samples}")
+        if min(self.step_grid, self.samples_per_replay) < 1:
+            raise ValueError("step_grid and samples_per_replay must be at least 1")
         if "*" not in self.phase_weights:
             raise ValueError("phase_weights needs the key '*' for the subtasks that it does not name")
-
-
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """What the planner sees and what it should answer. positions are 1-indexed in snapshot.recent.
-    sources: per keyframe of the snapshot, the episode that its frame is from."""
-
-    episode: Episode
-    snapshot: MemorySnapshot
-    subtask: str
-    positions: tuple[int, ...]
-    sources: tuple[Episode, ...]
-
-    @property
-    def spliced(self) -> bool:
-        return any(source is not self.episode for source in self.sources)
-
-
-class Replay:
-    """`replay[t]` is the snapshot at step t of an episode whose planner nominates these steps as they happen.
-
-    The bank sees no pictures: those of a snapshot are read when it is asked for, so that a few snapshots of a
-    long episode cost little.
-    """
-
-    def __init__(self, episode: Episode, memory: MemoryConfig, nominated: Sequence[int]):
-        self._episode = episode
-        self._snapshots: list[MemorySnapshot] = []
-        bank = MemoryBank(memory)
-        bank.reset(f"{episode.task}-{episode.seed}", episode.instruction)
-        for step in range(len(episode)):
-            bank.observe(Observation(step, {}, episode.state[step], step / episode.control_hz))
-            if step in nominated:
-                bank.nominate([step])
-            self._snapshots.append(bank.snapshot())
-
-    def __len__(self) -> int:
-        return len(self._snapshots)
-
-    def __getitem__(self, step: int) -> MemorySnapshot:
-        snapshot = self._snapshots[step]
-        recent = tuple(frame_at(self._episode, frame.step) for frame in snapshot.recent)
-        keyframes = tuple(frame_at(self._episode, frame.step) for frame in snapshot.keyframes)
-        return replace(snapshot, recent=recent, keyframes=keyframes)
-
-
-def frame_at(episode: Episode, step: int) -> Frame:
-    """The frame of one step as a memory bank would keep it."""
-    images = {camera: frames[step] for camera, frames in episode.images.items()}
-    return Frame(step, step / episode.control_hz, images)
-
-
-def observation_at(episode: Episode, step: int) -> Observation:
-    """What the robot sensed at one step of an episode."""
-    frame = frame_at(episode, step)
-    return Observation(step, frame.images, episode.state[step], frame.time_s)
 
 
 def split_episodes(episodes: Sequence[Episode], validation_fraction: float) -> tuple[list[Episode], list[Episode]]:
@@ -127,6 +94,21 @@ def split_episodes(episodes: Sequence[Episode], validation_fraction: float) -> t
         training += group[: len(group) - held_out]
         validation += group[len(group) - held_out :]
     return training, validation
+
+
+def keyframe_targets(episode: Episode, which: str) -> tuple[int, ...]:
+    """The steps that the planner is taught to nominate (see `DatasetConfig.nominate`)."""
+    if which == "annotated":
+        return episode.keyframes
+    ends = (max((k for k in episode.keyframes if s.start <= k < s.end), default=None) for s in episode.subtasks)
+    return tuple(step for step in ends if step is not None)
+
+
+def keyframe_positions(snapshot: MemorySnapshot, targets: Sequence[int], stride_steps: int) -> tuple[int, ...]:
+    """1-indexed positions in the window of the first frame at or after each target: it shows what came about."""
+    recent = [frame.step for frame in snapshot.recent]
+    near = (next((i for i, step in enumerate(recent) if 0 <= step - target < stride_steps), None) for target in targets)
+    return tuple(dict.fromkeys(i + 1 for i in near if i is not None))
 
 
 class SampleMaker:
@@ -144,16 +126,30 @@ class SampleMaker:
         self._cues = [(e, step) for e in episodes for step in self._cue_steps(e)]
 
     def draw(self, count: int, rng: random.Random) -> Iterator[Sample]:
-        """`count` samples, two of each replay."""
+        """`count` samples, a few of each replay."""
         made = 0
         while made < count:
             episode = rng.choice(self._episodes)
-            snapshots = Replay(episode, self._memory, self._nominations(episode, rng))
-            for _ in range(min(2, count - made)):
+            snapshots = Replay(episode, self._memory, self._nominations(episode, rng), self._lag(rng))
+            for _ in range(min(self._config.samples_per_replay, count - made)):
                 yield self._sample(episode, snapshots[self._step(episode, rng)], rng)
                 made += 1
 
     def _step(self, episode: Episode, rng: random.Random) -> int:
+        config = self._config
+        if config.boundary_probability and rng.random() < config.boundary_probability:
+            boundaries = [span.start for span in episode.subtasks[1:]] or [0]
+            near = rng.choice(boundaries) + rng.randint(-config.boundary_steps, config.boundary_steps)
+            step = min(max(near, 0), len(episode) - 1)
+        else:
+            step = self._step_of_a_phase(episode, rng)
+        return step // config.step_grid * config.step_grid
+
+    def _lag(self, rng: random.Random) -> int:
+        late = self._config.lag_steps
+        return rng.randint(-late // 2, late) if late else 1
+
+    def _step_of_a_phase(self, episode: Episode, rng: random.Random) -> int:
         weights = self._config.phase_weights
         steps: dict[str, list[int]] = {}
         for step in range(len(episode)):
@@ -164,25 +160,42 @@ class SampleMaker:
         return rng.choice(steps[phase])
 
     def _nominations(self, episode: Episode, rng: random.Random) -> list[int]:
-        steps = list(episode.keyframes)
-        if steps and rng.random() < self._config.late_probability:
+        config = self._config
+        steps = list(keyframe_targets(episode, config.nominate))
+        if config.missing_probability:
+            steps = [step for step in steps if rng.random() >= config.missing_probability]
+        if config.jitter_steps:
+            moved = (step + rng.randint(-config.jitter_steps, config.jitter_steps) for step in steps)
+            steps = [min(max(step, 0), len(episode) - 1) for step in moved]
+        if config.step_grid > 1:
+            last = (len(episode) - 1) // config.step_grid * config.step_grid
+            steps = [min(-(-step // config.step_grid) * config.step_grid, last) for step in steps]
+        if steps and rng.random() < config.late_probability:
             subtask = episode.subtask_at(steps[0])
             end = next(s.end for s in episode.subtasks if s.start <= steps[0] < s.end and s.label == subtask)
             steps[0] = rng.randrange(steps[0], end)
-        if rng.random() < self._config.extra_probability:
+        if rng.random() < config.extra_probability:
             steps.append(rng.randrange(len(episode)))
         return steps
 
     def _sample(self, episode: Episode, snapshot: MemorySnapshot, rng: random.Random) -> Sample:
-        recent = [frame.step for frame in snapshot.recent]
-        positions = tuple(recent.index(step) + 1 for step in episode.keyframes if step in recent)
+        targets = keyframe_targets(episode, self._config.nominate)
+        positions = keyframe_positions(snapshot, targets, self._memory.recent_stride_steps)
         subtask = episode.subtask_at(snapshot.step)
         sample = Sample(episode, snapshot, subtask, positions, (episode,) * len(snapshot.keyframes))
         if rng.random() < self._config.splice_probability:
-            return self._splice(sample, rng)
+            by_progress = self._config.splice == "progress"
+            return self._splice_memory(sample, rng) if by_progress else self._splice_cue(sample, rng)
         return sample
 
-    def _splice(self, sample: Sample, rng: random.Random) -> Sample:
+    def _splice_memory(self, sample: Sample, rng: random.Random) -> Sample:
+        own = sample.episode
+        others = [e for e in self._episodes if e is not own and (e.task, e.instruction) == (own.task, own.instruction)]
+        if not others:
+            return sample
+        return splice_memory(sample, rng.choice(others), self._config.splice_steps, self._config.step_grid)
+
+    def _splice_cue(self, sample: Sample, rng: random.Random) -> Sample:
         """The same moment, remembered with another episode's cue; unchanged if it shows no cue."""
         episode = sample.episode
         cues = [

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from memory_bank import MemoryBank, MemoryConfig
-from planner.dataset import observation_at
+from planner.replay import observation_at
 from predimem.episodes import Episode
 from predimem.interfaces import Planner
 from predimem.types import Plan
@@ -74,7 +74,7 @@ def replay_planner(
         bank = MemoryBank(memory)
         bank.reset(f"{episode.task}-{episode.seed}", episode.instruction)
         goals = []
-        for step, plan, seconds in _plans(planner, bank, episode, config.latency_steps):
+        for step, plan, seconds in replay_plans(planner, bank, episode, config.latency_steps):
             truth = episode.subtask_at(step)
             right[truth.split()[0]].append(plan.subtask == truth)
             latencies.append(seconds)
@@ -110,15 +110,17 @@ def replay_planner(
     )
 
 
-def _plans(
+def replay_plans(
     planner: Planner, bank: MemoryBank, episode: Episode, latency_steps: int
 ) -> Iterator[tuple[int, Plan, float]]:
-    """(step of the snapshot, plan, seconds), the plan's keyframes written back when it arrives."""
+    """(step of the snapshot, plan, seconds); what a plan says is written into the bank when it arrives."""
     pending: tuple[int, Plan] | None = None
     for step in range(len(episode)):
         bank.observe(observation_at(episode, step))
         if pending is not None and step >= pending[0] + latency_steps:
             bank.nominate(pending[1].keyframe_steps)
+            if pending[1].subtask is not None:
+                bank.note_subtask(pending[1].subtask)
             pending = None
         if pending is None:
             began = time.perf_counter()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -21,12 +22,17 @@ IMAGE_TAG = "<image>"
 class PromptConfig:
     """cameras: names in the order in which a timestep's images are shown. recent_window: timesteps of a
     full window, as the system prompt states it. keyframes: False is the ablation whose prompt has no
-    keyframe section. image_patch_size: the vision tower's, by which qwen-vl-utils sizes the images."""
+    keyframe section. past_subtasks: True adds the section of the text memory. image_patch_size: the vision
+    tower's, by which qwen-vl-utils sizes the images. timestamps: step and time since the start, or seconds
+    relative to now. Scripted demonstrations keep time so well that the clock alone tells how far they have
+    got: a planner that sees it learns to read it in place of its memory."""
 
     cameras: tuple[str, ...] = ("base_camera", "hand_camera")
     recent_window: int = 5
     keyframes: bool = True
     image_patch_size: int = 16
+    past_subtasks: bool = False
+    timestamps: Literal["absolute", "relative"] = "absolute"
 
     def __post_init__(self) -> None:
         if not self.cameras or len(set(self.cameras)) != len(self.cameras):
@@ -44,14 +50,17 @@ class Prompt:
 
 def render_prompt(snapshot: MemorySnapshot, config: PromptConfig) -> Prompt:
     """The prompt for one snapshot. Raises ValueError if a frame lacks a camera of `config.cameras`."""
+    now_s = snapshot.recent[-1].time_s
     frames = (*snapshot.keyframes, *snapshot.recent) if config.keyframes else snapshot.recent
     images = [_image(frame, camera) for frame in frames for camera in config.cameras]
     lines = [f"{TASK}{snapshot.instruction}", _camera_order(config)]
     if config.keyframes:
         lines.append(KEYFRAMES if snapshot.keyframes else NO_KEYFRAMES)
-        lines += [_timestep(frame, config) for frame in snapshot.keyframes]
+        lines += [_timestep(frame, now_s, config) for frame in snapshot.keyframes]
+    if config.past_subtasks:
+        lines += [PAST, *snapshot.past_subtasks] if snapshot.past_subtasks else [NO_PAST]
     lines.append(RECENT)
-    lines += [_timestep(frame, config) for frame in snapshot.recent]
+    lines += [_timestep(frame, now_s, config) for frame in snapshot.recent]
     lines.append(RETURN)
     messages = [
         {"role": "system", "content": system_prompt(config)},
@@ -72,12 +81,17 @@ def render_answer(subtask: str, keyframe_positions: Sequence[int]) -> str:
 
 def fixed_phrases(config: PromptConfig, instructions: Sequence[str] = ()) -> list[str]:
     """The parts of prompts and answers that are always the same: a small tokenizer spends one token on
-    each of them (see `planner.tokenizer`)."""
+    each of them (see `planner.tokenizer`). An instruction with places for words, such as `{drawer}`, has
+    several parts."""
     *system, last = _system_lines(config)
-    user = [*(f"{TASK}{instruction}" for instruction in instructions), _camera_order(config)]
+    parts = (part for instruction in instructions for part in re.split(r" ?\{\w+\}", f"{TASK}{instruction}\n"))
+    tasks = [part for part in dict.fromkeys(parts) if part.strip()]
+    user = [_camera_order(config)]
     user += [KEYFRAMES, NO_KEYFRAMES, RECENT]
+    if config.past_subtasks:
+        user += [PAST, NO_PAST]
     answer = ['{"current_primitive":"', '","keyframe_positions":[', "]}"]
-    return [*(f"{line}\n" for line in (*system, *user)), last, RETURN, *answer]
+    return [*(f"{line}\n" for line in system), *tasks, *(f"{line}\n" for line in user), last, RETURN, *answer]
 
 
 def size_images(images: Sequence[np.ndarray], config: PromptConfig) -> list[Image]:
@@ -106,6 +120,8 @@ def chat_messages(messages: Sequence[dict[str, str]]) -> list[dict[str, Any]]:
 TASK = "Global task: "
 KEYFRAMES = "Historical keyframes, oldest first:"
 NO_KEYFRAMES = "Historical keyframes: none yet."
+PAST = "Subtasks so far, oldest first, the last one was being executed:"
+NO_PAST = "Subtasks so far: none."
 RECENT = "Recent window, oldest timestep first, ending at the current frame:"
 RETURN = (
     "Return strict JSON with the fields current_primitive and keyframe_positions "
@@ -129,6 +145,8 @@ def _system_lines(config: PromptConfig) -> list[str]:
     if config.keyframes:
         evidence.insert(0, "Historical keyframes from earlier in the same episode.")
         rules.insert(0, "- Historical keyframes are earlier than the current window.")
+    if config.past_subtasks:
+        evidence.insert(-1, "The subtasks that you named earlier in the same episode.")
     return [
         "You plan for a robot whose tasks need memory.",
         "Infer the current primitive action from these images:",
@@ -142,7 +160,9 @@ def _camera_order(config: PromptConfig) -> str:
     return f"Camera order for every timestep: {', '.join(config.cameras)}."
 
 
-def _timestep(frame: Frame, config: PromptConfig) -> str:
+def _timestep(frame: Frame, now_s: float, config: PromptConfig) -> str:
+    if config.timestamps == "relative":
+        return f"{frame.time_s - now_s:+.1f} s: {IMAGE_TAG * len(config.cameras)}"
     return f"step {frame.step} ({frame.time_s:.2f} s): {IMAGE_TAG * len(config.cameras)}"
 
 

@@ -47,27 +47,36 @@ CHAT_TEMPLATE = (
 class TokenizerConfig:
     """What the tokenizer must spell well. vocab_size: upper bound, special tokens and phrases excluded.
 
-    instructions: the global tasks. subtasks: answers, in which `{name}` stands for every word of the
-    list `words[name]`. words also says which tokens decide an answer (`deciding_words`).
+    instructions: the global tasks. subtasks: answers. In both `{name}` stands for every word of the list
+    `words[name]`. words also says which tokens decide an answer (`deciding_words`), unless label_tokens:
+    then every subtask is one token of its own, and naming it one decision.
     """
 
     vocab_size: int = 640
     instructions: tuple[str, ...] = ()
     subtasks: tuple[str, ...] = ()
     words: dict[str, tuple[str, ...]] | None = None
+    label_tokens: bool = False
 
     def all_subtasks(self) -> list[str]:
         """Every subtask with its words filled in."""
+        return self._filled(self.subtasks)
+
+    def all_instructions(self) -> list[str]:
+        """Instructions with their words filled in, a name that stands twice with the same word."""
+        return self._filled(self.instructions)
+
+    def deciding_words(self) -> list[str]:
+        return [word for values in (self.words or {}).values() for word in values]
+
+    def _filled(self, templates: Sequence[str]) -> list[str]:
         words = self.words or {}
         filled = []
-        for template in self.subtasks:
+        for template in templates:
             used = [name for name in words if f"{{{name}}}" in template]
             for choice in itertools.product(*(words[name] for name in used)):
                 filled.append(template.format(**dict(zip(used, choice, strict=True))))
         return filled
-
-    def deciding_words(self) -> list[str]:
-        return [word for values in (self.words or {}).values() for word in values]
 
 
 def train_tokenizer(config: TokenizerConfig, prompt: PromptConfig) -> Qwen2Tokenizer:
@@ -89,6 +98,8 @@ def train_tokenizer(config: TokenizerConfig, prompt: PromptConfig) -> Qwen2Token
     bpe.train_from_iterator(_corpus(config, prompt) * 4, trainer)
     bpe.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in SPECIAL_TOKENS])
     phrases = fixed_phrases(prompt, config.instructions)
+    if config.label_tokens:
+        phrases += config.all_subtasks()
     bpe.add_tokens([AddedToken(phrase, normalized=False) for phrase in phrases])
     tokenizer = Qwen2Tokenizer(
         tokenizer_object=bpe,
@@ -98,8 +109,15 @@ def train_tokenizer(config: TokenizerConfig, prompt: PromptConfig) -> Qwen2Token
         clean_up_tokenization_spaces=False,
     )
     tokenizer.chat_template = CHAT_TEMPLATE
-    deciding_token_ids(tokenizer, config.deciding_words())
+    answer_token_ids(tokenizer, config)
     return tokenizer
+
+
+def answer_token_ids(tokenizer: Qwen2Tokenizer, config: TokenizerConfig) -> tuple[int, ...]:
+    """The tokens that decide an answer: of whole subtasks with `label_tokens`, else of the deciding words."""
+    if config.label_tokens:
+        return tuple(tokenizer.convert_tokens_to_ids(config.all_subtasks()))
+    return deciding_token_ids(tokenizer, config.deciding_words())
 
 
 def deciding_token_ids(tokenizer: Qwen2Tokenizer, words: Sequence[str]) -> tuple[int, ...]:
@@ -117,7 +135,10 @@ def deciding_token_ids(tokenizer: Qwen2Tokenizer, words: Sequence[str]) -> tuple
 
 
 def _corpus(config: TokenizerConfig, prompt: PromptConfig) -> list[str]:
-    times = [f"step {step} ({step / 20:.2f} s): \n" for step in range(100)]
+    if prompt.timestamps == "relative":
+        times = [f"{-step / 10:+.1f} s: \n" for step in range(1000)]
+    else:
+        times = [f"step {step} ({step / 20:.2f} s): \n" for step in range(100)]
     answers = [render_answer(subtask, [1]) for subtask in config.all_subtasks()] * 4
-    tasks = [f"Global task: {instruction}" for instruction in config.instructions] * 4
+    tasks = [f"Global task: {instruction}" for instruction in config.all_instructions()] * 4
     return [*times, *answers, *tasks, *fixed_phrases(prompt), "system\nuser\nassistant\n"]

@@ -24,13 +24,16 @@ HoldAction = Callable[[np.ndarray | None], np.ndarray]
 
 @dataclass(frozen=True)
 class AgentConfig:
-    """execute_steps: actions executed from a chunk before the next one is asked for."""
+    """execute_steps: actions executed from a chunk before the next one is asked for. plan_every_steps: S2 is
+    asked at every so many control steps, unless it is still busy; pictures are needed at those."""
 
     execute_steps: int = 4
+    plan_every_steps: int = 1
 
     def __post_init__(self) -> None:
-        if self.execute_steps < 1:
-            raise ValueError(f"execute_steps must be at least 1, got {self.execute_steps}")
+        for name in ("execute_steps", "plan_every_steps"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,8 @@ class DualSystemAgent:
         self._clock.begin_tick(step)
         self._bank.observe(observation)
         answer = self._take_plan(step)
-        self._worker.submit(self._bank.snapshot())
+        if step % self._config.plan_every_steps == 0:
+            self._worker.submit(self._bank.snapshot())
         s1_latency_s = self._refill(observation)
         action, conditioned_on = self._next_action(step)
         plan = answer.plan if answer else None
@@ -103,6 +107,7 @@ class DualSystemAgent:
             plan_text=plan.text if plan else None,
             plan_error=plan.error if plan else None,
             keyframe_steps=self._bank.keyframe_steps,
+            plan_confidence=plan.confidence if plan else None,
         )
         self._last_action = action
         return action
@@ -117,6 +122,7 @@ class DualSystemAgent:
         self._bank.nominate(answer.plan.keyframe_steps)
         if answer.plan.subtask is not None:
             self._subtask, self._plan_step = answer.plan.subtask, answer.plan.step
+            self._bank.note_subtask(self._subtask)
         return answer
 
     def _refill(self, observation: Observation) -> float | None:

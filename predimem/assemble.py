@@ -6,22 +6,28 @@ simulator out of processes that need neither.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
+
+import numpy as np
 
 from memory_bank import MemoryBank, MemoryConfig
-from predimem.agent import AgentConfig, DualSystemAgent, HoldAction
+from predimem.agent import DualSystemAgent, HoldAction
 from predimem.clock import SimulatedClock, TimeConfig
-from predimem.config import to_dict
+from predimem.config import from_dict, to_dict
+from predimem.evaluation.play import INSTRUCTION, SKILLS, TRUTH, PlayConfig, RowConfig, Suite
 from predimem.interfaces import Agent, Planner, Policy, Subscriber
 from predimem.oracles import (
+    EpisodicAgent,
     ExpertAgent,
     InstructionPlanner,
     OracleSubtaskAgent,
     OracleSubtasks,
+    PlannedAgent,
     RandomAgent,
     SolverAgent,
 )
@@ -36,27 +42,11 @@ LEARNED_PLANNERS = {
     "no-head": "planner-no-head",
 }
 AGENTS = (*LEARNED_PLANNERS, "reactive", "oracle-subtask", "oracle", "random")
-ARENA_AGENTS = ("oracle", "script", "random")  # none of them looks at pictures
+ARENA_AGENTS = ("oracle", "script", "random")  # besides rows of a config; none of them looks at pictures
+ARENA_CONFIG = "configs/eval/arena.yaml"
+NO_MEMORY = MemoryConfig(recent_window=1, keyframes=False)
 
-Suite = Literal["mikasa", "arena"]
 OnEpisode = Callable[[int, bool], object]
-
-
-@dataclass(frozen=True)
-class PlayConfig:
-    """How episodes are played. weights: a folder with `planner/`, `actor/`, ...; null: the shipped ones.
-    rendering: of mikasa: `stock` meshes for figures to quote, `fast` (decimated) ones for studies.
-    image_px: width and height of the arena's pictures. task_files: name -> file of the arena's tasks that
-    are not among the 26."""
-
-    suite: Suite = "mikasa"
-    rendering: Literal["stock", "fast"] = "stock"
-    image_px: int = 128
-    time: TimeConfig = field(default_factory=TimeConfig)
-    agent: AgentConfig = field(default_factory=AgentConfig)
-    weights: str | None = None
-    torch_threads: int = 1
-    task_files: dict[str, str] = field(default_factory=dict)
 
 
 class Player:
@@ -68,7 +58,7 @@ class Player:
         self._environments: dict[str, Any] = {}
         self._models: dict[str, Any] = {}
         self._agents: dict[tuple[str, str], Agent] = {}
-        self._arena_made: tuple[str, bool, bool] | None = None
+        self._arena_made: tuple[str, str, bool] | None = None
 
     def play(
         self, task: str, agent: str, seed: int, subscribers: Sequence[Subscriber] = ()
@@ -77,11 +67,20 @@ class Player:
         VulkanError where a subscriber films the arena (it has `every_steps`) and nothing can render it."""
         if self._config.suite == "arena":
             film_steps = [s.every_steps for s in subscribers if hasattr(s, "every_steps")]  # type: ignore[attr-defined]
-            environment = self._arena(task, agent, min(film_steps, default=None))
+            environment = self._arena(task, agent, film_steps)
         else:
             environment = self._environment(task)
         player = self._agent(agent, task)
         return run_episode(environment, player, task, agent, seed, subscribers)
+
+    def true_keyframes(self, states: np.ndarray, hz: float) -> tuple[int, ...] | None:
+        """The keyframes of Eq. 1-3 on a trajectory of the arena, as its demonstrations have them."""
+        if self._config.suite != "arena" or not len(states):
+            return None
+        from datagen.export.arena_state import OPENING, POSITION
+        from datagen.keyframes import extract_keyframes
+
+        return extract_keyframes(states[:, POSITION], states[:, OPENING], hz)
 
     def provenance(self) -> dict[str, Any]:
         """What the figures of this player depend on: config, suite version and weights' hashes."""
@@ -89,11 +88,16 @@ class Player:
 
         played = arena if self._config.suite == "arena" else mikasa
         play = to_dict(self._config)
+        root, rows = self._config.weights, play.pop("rows")
+        for name, row in self._config.rows.items():
+            del rows[name]["note"], rows[name]["against"]
+            rows[name]["weights"] = {model: weights_hash(weights_folder(root, model)) for model in row.weights}
         files = {name: sha256(Path(path).read_bytes()).hexdigest() for name, path in play.pop("task_files").items()}
         return {
             "play": play,
             "suite_version": played.suite_version(),
-            "weights": {} if played is arena else weights_hashes(self._config.weights),
+            "weights": {} if played is arena else weights_hashes(root),
+            **({"rows": rows} if rows else {}),
             **({"task_files": files} if files else {}),
         }
 
@@ -126,18 +130,22 @@ class Player:
             self._environments[task] = StopAtSuccess(MikasaEnvironment(task, self._config.rendering))
         return self._environments[task]
 
-    def _arena(self, task: str, agent: str, camera_every: int | None) -> Any:
+    def _arena(self, task: str, agent: str, film_steps: Sequence[int]) -> Any:
         """The task's environment with what the agent acts in, with a renderer if pictures are wanted."""
-        made = (task, agent == "random", camera_every is not None)
+        row = self._config.rows.get(agent)
+        camera_every = self._config.camera_every(row) if row else None
+        # An agent that looks sees the same pictures whether it is filmed or not: else it would act otherwise.
+        wanted = list(film_steps) if camera_every is None else [camera_every]
+        made = (task, arena_control_mode(agent, row), bool(wanted))
         if self._arena_made not in (made, (*made[:2], True)):
             self.close()
             self._arena_made = None
             self._set_threads()
             key = self._config.task_files.get(task, task)
-            self._environments[task] = make_arena_environment(key, agent, self._config.image_px, made[2])
+            self._environments[task] = make_arena_environment(key, made[1], self._config.image_px, made[2])
             self._arena_made = made
         environment = self._environments[task]
-        environment.camera_every = camera_every
+        environment.camera_every = math.gcd(*wanted) if wanted else None
         return environment
 
     def _agent(self, name: str, task: str) -> Agent:
@@ -146,7 +154,9 @@ class Player:
         return self._agents[name, task]
 
     def _make_agent(self, name: str, environment: Any) -> Agent:
-        check_agents([name], self._config.suite)
+        check_agents([name], self._config.suite, self._config.rows)
+        if name in self._config.rows:
+            return self._make_row(self._config.rows[name], environment)
         if name == "random":
             return RandomAgent(environment.action_dim)
         if self._config.suite == "arena":
@@ -160,22 +170,52 @@ class Player:
             from datagen.mikasa_expert import expert_subtask
 
             subtasks = OracleSubtasks()
-            inner = self._dual_system(subtasks, MemoryConfig(keyframes=False), hold, hz)
+            inner = self._dual_system(subtasks, NO_MEMORY, self._policy(), hold, hz)
             return OracleSubtaskAgent(inner, subtasks, lambda: expert_subtask(environment.privileged()))
         if name == "reactive":
-            return self._dual_system(InstructionPlanner(), MemoryConfig(keyframes=False), hold, hz)
+            return self._dual_system(InstructionPlanner(), NO_MEMORY, self._policy(), hold, hz)
         planner = self._planner(LEARNED_PLANNERS[name])
-        return self._dual_system(planner, planner.spec.memory, hold, hz)
+        return self._dual_system(planner, planner.spec.memory, self._policy(), hold, hz)
+
+    def _make_row(self, row: RowConfig, environment: Any) -> Agent:
+        """A learned system of the arena; parts that know the true state take it from `environment.simulation`."""
+        from datagen.skills.actor import SkillActor
+        from datagen.skills.named import due_label
+
+        simulation, hold, hz = environment.simulation, environment.hold_action, environment.control_hz
+        policy = SkillActor(simulation) if row.actor == SKILLS else self._policy(row.actor)
+        time = self._config.time
+        if row.s2_latency_steps is not None:
+            time = replace(time, s2_latency_steps=row.s2_latency_steps)
+        if row.actor == SKILLS:
+            time = replace(time, s1_latency_steps=0)  # scripted skills answer for the very step that they are asked at
+        planner: Planner
+        if row.planner == TRUTH:
+            planner, memory = OracleSubtasks(), NO_MEMORY
+        elif row.planner == INSTRUCTION:
+            planner, memory = InstructionPlanner(), NO_MEMORY
+        else:
+            planner = learned = self._planner(row.planner)
+            memory = from_dict(MemoryConfig, to_dict(learned.spec.memory) | row.memory, "memory")
+        agent: PlannedAgent = self._dual_system(planner, memory, policy, hold, hz, time)
+        if isinstance(planner, OracleSubtasks):
+            agent = OracleSubtaskAgent(agent, planner, lambda: due_label(simulation))
+        return EpisodicAgent(agent, policy.reset) if isinstance(policy, SkillActor) else agent
 
     def _dual_system(
-        self, planner: Planner, memory: MemoryConfig, hold: HoldAction, control_hz: float
+        self,
+        planner: Planner,
+        memory: MemoryConfig,
+        policy: Policy,
+        hold: HoldAction,
+        control_hz: float,
+        time: TimeConfig | None = None,
     ) -> DualSystemAgent:
-        clock = self._config.time.make_clock(control_hz)
+        clock = (time or self._config.time).make_clock(control_hz)
         if isinstance(planner, InstructionPlanner) and isinstance(clock, SimulatedClock):
             clock = SimulatedClock(clock.s1_latency_steps, 0)  # there is no S2 to wait for
         worker = PlannerWorker(planner, clock)
-        bank = MemoryBank(memory)
-        return DualSystemAgent(bank, worker, self._policy(), clock, hold, self._config.agent)
+        return DualSystemAgent(MemoryBank(memory), worker, policy, clock, hold, self._config.agent)
 
     def _planner(self, name: str) -> Any:
         if name not in self._models:
@@ -185,13 +225,13 @@ class Player:
             self._models[name] = load_planner(weights_folder(self._config.weights, name))
         return self._models[name]
 
-    def _policy(self) -> Policy:
-        if "actor" not in self._models:
+    def _policy(self, name: str = "actor") -> Policy:
+        if name not in self._models:
             from actor.policy import load_policy
 
             self._set_threads()
-            self._models["actor"] = load_policy(weights_folder(self._config.weights, "actor"))
-        return self._models["actor"]
+            self._models[name] = load_policy(weights_folder(self._config.weights, name))
+        return self._models[name]
 
     def _set_threads(self) -> None:
         import torch
@@ -227,22 +267,30 @@ def make_player(config: PlayConfig) -> Player:
     return Player(config)
 
 
-def check_agents(names: Sequence[str], suite: Suite = "mikasa") -> None:
-    """Raises ValueError for an agent that does not play this suite, naming those that do."""
-    known = AGENTS if suite == "mikasa" else ARENA_AGENTS
+def check_agents(names: Sequence[str], suite: Suite = "mikasa", rows: Collection[str] = ()) -> None:
+    """Raises ValueError for an agent that does not play this suite, naming those that do. rows: a config's."""
+    known = AGENTS if suite == "mikasa" else (*rows, *ARENA_AGENTS)
     for name in names:
         if name not in known:
-            why = f"agent {name!r} has no weights for the arena yet" if name in AGENTS else f"unknown agent {name!r}"
-            raise ValueError(f"{why}; there are: {', '.join(known)}")
+            config = f"; learned systems are rows of a config: add --config {ARENA_CONFIG}"
+            why = config if suite == "arena" and not rows and name in AGENTS else ""
+            raise ValueError(f"unknown agent {name!r}; there are: {', '.join(known)}{why}")
+    for name in rows:
+        if name in ARENA_AGENTS:
+            raise ValueError(f"rows: {name!r} is an agent already; choose another name")
 
 
-def check_weights(agents: Sequence[str], root: str | None) -> None:
+def check_weights(agents: Sequence[str], play: PlayConfig) -> None:
     """Raises WeightsError unless every model that these agents are made of is there."""
     for agent in agents:
-        if agent in LEARNED_PLANNERS:
-            weights_folder(root, LEARNED_PLANNERS[agent])
-        if agent not in ("oracle", "script", "random"):
-            weights_folder(root, "actor")
+        if agent in play.rows:
+            models = play.rows[agent].weights
+        elif agent in ("oracle", "script", "random"):
+            models = ()
+        else:
+            models = (LEARNED_PLANNERS[agent], "actor") if agent in LEARNED_PLANNERS else ("actor",)
+        for model in models:
+            weights_folder(play.weights, model)
 
 
 def check_tasks(tasks: Sequence[str]) -> None:
@@ -296,15 +344,22 @@ def task_categories(suite: Suite, files: Mapping[str, str] | None = None) -> Map
     return {category: [task.name for task in tasks if task.category == category] for category in CATEGORIES}
 
 
-def make_arena_environment(task: str, agent: str, image_px: int, pictures: bool) -> Any:
-    """One world of the arena, of a task's name or file, in the control mode that the agent acts in."""
+def arena_control_mode(agent: str, row: RowConfig | None) -> str:
+    """Skills command joint angles, which is three times as fast to simulate; whatever was learned or is random
+    gives the actions of the demonstrations."""
+    scripted = agent in ("oracle", "script") if row is None else row.actor == SKILLS
+    return "pd_joint_pos" if scripted else "pd_ee_delta_pose"
+
+
+def make_arena_environment(task: str, control_mode: str, image_px: int, pictures: bool) -> Any:
+    """One world of the arena, of a task's name or file."""
     import datagen.arena
     from predimem.evaluation.suites.arena import ArenaEnvironment
 
     env = datagen.arena.make(
         task,
         obs_mode="none",
-        control_mode="pd_ee_delta_pose" if agent == "random" else "pd_joint_pos",
+        control_mode=control_mode,
         image_px=image_px,
         sim_backend="cpu",
         render_backend="auto" if pictures else None,
@@ -325,9 +380,9 @@ def make_solver_agent(name: str, simulation: Any) -> Agent:
 
 
 def weights_hashes(root: str | None) -> dict[str, str]:
-    """Model name -> hash, for every model folder that is there."""
+    """Model name -> hash, for every folder of a model of mikasa that is there."""
     folder = Path(root) if root else EMBEDDED
-    models = [path for path in sorted(folder.glob("*")) if path.is_dir()]
+    models = [path for path in sorted(folder.glob("*")) if path.is_dir() and not path.name.startswith("arena-")]
     return {path.name: weights_hash(path) for path in models}
 
 

@@ -15,8 +15,8 @@ from predimem.seeds import EVALUATION_SEEDS_FROM
 from predimem.vulkan import VulkanError, use_driver
 
 if TYPE_CHECKING:
-    from predimem.assemble import PlayConfig
-    from predimem.evaluation.run import EvaluationConfig
+    from actor.train import ActorTrainConfig
+    from predimem.evaluation.play import EvaluationFile
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Memory for robot policies.")
 train_app = typer.Typer(no_args_is_help=True, help="Train the planner (S2) or the actor (S1).")
@@ -37,6 +37,7 @@ Agents = Annotated[str, typer.Option("--agent", "--agents", help="Agents, comma-
 Tasks = Annotated[str, typer.Option(help="Task ids, comma-separated.")]
 Episodes = Annotated[Path, typer.Option(help="Folder of episodes.")]
 EpisodeFile = Annotated[Path, typer.Argument(help="Episode, such as .../seed0000001000.h5.")]
+SKILLS_CONFIG = Path("configs/datagen_skills.yaml")
 ImagePx = Annotated[int, typer.Option(help="Width and height of the arena's pictures.")]
 
 
@@ -50,77 +51,68 @@ def doctor() -> None:
 
 @app.command("eval")
 def evaluate(
-    tasks: Annotated[str, typer.Option(help="Tasks or task files, comma-separated; of the arena all by default.")] = "",
-    suite: Annotated[str, typer.Option(help="Suite of tasks: `mikasa` or `arena`.")] = "mikasa",
-    agents: Agents = "predimem",
-    episodes: Annotated[int, typer.Option(help="Episodes per task and agent.")] = 100,
-    seed_start: Annotated[int, typer.Option(help="First seed, the same for all agents.")] = EVALUATION_SEEDS_FROM,
-    out: Out = Path("runs/eval"),
-    workers: Workers = 1,
+    config: Annotated[Path | None, typer.Option(help="What to play, see configs/eval/; options override it.")] = None,
+    tasks: Annotated[str | None, typer.Option(help="Tasks or task files, comma-separated; of the arena: all.")] = None,
+    suite: Annotated[str | None, typer.Option(help="`mikasa` (default) or `arena`.")] = None,
+    agents: Annotated[
+        str | None, typer.Option("--agent", "--agents", help="Agents, comma-separated; default: predimem.")
+    ] = None,
+    episodes: Annotated[int | None, typer.Option(help="Episodes per task and agent; default: 100.")] = None,
+    seed_start: Annotated[int | None, typer.Option(help="First seed, the same for all agents.")] = None,
+    out: Annotated[str | None, typer.Option(help="Folder for everything; default: runs/eval.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes; each has its own simulator and models.")] = None,
     weights: Weights = None,
-    time: Annotated[str, typer.Option(help="`simulated` (repeatable) or `real`.")] = "simulated",
-    s1_latency: Annotated[int, typer.Option(help="Simulated S1 latency, control steps.")] = 1,
-    s2_latency: Annotated[int, typer.Option(help="Simulated S2 latency, control steps.")] = 2,
-    rendering: Annotated[str, typer.Option(help="mikasa: `stock` meshes, or `fast` (decimated).")] = "stock",
-    image_px: ImagePx = 128,
+    time: Annotated[str | None, typer.Option(help="`simulated` (repeatable, default) or `real`.")] = None,
+    s1_latency: Annotated[int | None, typer.Option(help="Simulated S1 latency, control steps; default: 1.")] = None,
+    s2_latency: Annotated[int | None, typer.Option(help="Simulated S2 latency, control steps; default: 2.")] = None,
+    rendering: Annotated[str | None, typer.Option(help="mikasa: `stock` (default) or `fast` meshes.")] = None,
+    image_px: Annotated[int | None, typer.Option(help="Width and height of the arena's pictures.")] = None,
     videos: Annotated[int | None, typer.Option(help="Videos per task and agent; default: 2, arena 0.")] = None,
+    clips: Annotated[int | None, typer.Option(help="Clips of failures per agent and cause; default: 0.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Start again, do not resume.")] = False,
     retry_errors: Annotated[bool, typer.Option("--retry-errors", help="Replay those that crashed.")] = False,
+    verify: Annotated[Path | None, typer.Option(help="A results.json: play some of its episodes again.")] = None,
+    sample: Annotated[int, typer.Option(help="--verify: how many, drawn at random.")] = 10,
+    sample_seed: Annotated[int, typer.Option(help="--verify: of the drawing.")] = 0,
 ) -> None:
     """Play a suite and write results.json, report.html and videos. Ctrl-C, then again: resumes."""
-    from predimem.assemble import PlayConfig, all_tasks
-    from predimem.config import from_dict
-    from predimem.evaluation.run import EvaluationConfig
-    from predimem.evaluation.video import LONG_EPISODES, Film
+    if verify is not None:
+        return _verify(verify, sample, sample_seed, workers or 1, weights)
+    from predimem.evaluation.play import evaluation_settings
 
-    play = from_dict(
-        PlayConfig,
-        {
-            "suite": suite,
-            "rendering": rendering,
-            "image_px": image_px,
-            "weights": weights,
-            "time": {"mode": time, "s1_latency_steps": s1_latency, "s2_latency_steps": s2_latency},
-        },
-        where="options",
-    )
-    long = play.suite == "arena"
-    videos = (0 if long else 2) if videos is None else videos
-    config = EvaluationConfig(
-        suite=suite,
-        tasks=tuple(_split(tasks)) or all_tasks(play.suite),
-        agents=tuple(_split(agents)),
-        episodes=episodes,
-        seed_start=seed_start,
-        out=str(out),
-        workers=workers,
-        videos_per_task=videos,
-        film=LONG_EPISODES if long else Film(),
-        traces_per_task=max(videos, 1) if long else None,
-        overwrite=overwrite,
-        retry_errors=retry_errors,
-    )
-    _evaluate(config, play)
+    given = {"tasks": None if tasks is None else _split(tasks), "agents": None if agents is None else _split(agents)}
+    given |= {"suite": suite, "episodes": episodes, "seed_start": seed_start, "out": out, "workers": workers}
+    play = {"weights": weights, "rendering": rendering, "image_px": image_px, "time.mode": time}
+    play |= {"time.s1_latency_steps": s1_latency, "time.s2_latency_steps": s2_latency}
+    given |= {"videos": videos, "clips": clips} | {f"play.{name}": value for name, value in play.items()}
+    _evaluate(evaluation_settings(config, given), overwrite, retry_errors)
 
 
 @app.command("play")
 def play_one(
     task: Annotated[str, typer.Option(help="Task of the arena: number, name, Gymnasium id, or file (.py).")],
     seed: Annotated[int, typer.Option(help="Seed of the episode.")] = 0,
-    agent: Annotated[str, typer.Option(help="`oracle`, `script` or `random`.")] = "oracle",
-    image_px: ImagePx = 256,
+    agent: Annotated[str, typer.Option(help="`oracle`, `script`, `random`, or a row of --config.")] = "oracle",
+    image_px: Annotated[int | None, typer.Option(help="Width and height of the pictures; default: 256.")] = None,
     out: Annotated[Path, typer.Option(help="The video (.mp4), or the folder for it.")] = Path("runs/play"),
+    config: Annotated[Path | None, typer.Option(help="Rows of learned systems, see configs/eval/.")] = None,
+    weights: Weights = None,
 ) -> None:
     """Play one episode of the arena and film it: both cameras, the subtask, the stages, the outcome."""
-    from predimem.assemble import PlayConfig, Player, check_agents, task_files, task_names
+    from predimem.assemble import Player, check_agents, check_weights, task_files, task_names
     from predimem.evaluation.film import film_episode
+    from predimem.evaluation.play import evaluation_settings
 
-    check_agents([agent], "arena")
+    pixels = image_px or (256 if config is None else None)
+    given = {"suite": "arena", "play.image_px": pixels, "play.weights": weights}
+    settings = evaluation_settings(config, given)
+    check_agents([agent], "arena", settings.rows)
     (name,) = task_names("arena", [task])
+    play = replace(settings.play, suite="arena", rows=settings.rows, task_files=task_files("arena", [task]))
+    check_weights([agent], play)
     use_driver()
     path = out if out.suffix == ".mp4" else out / f"{name}-{agent}-seed{seed}.mp4"
-    config = PlayConfig(suite="arena", image_px=image_px, task_files=task_files("arena", [task]))
-    with closing(Player(config)) as player:
+    with closing(Player(play)) as player:
         result = film_episode(player, name, agent, seed, path)
     stages = f"{result.stages_passed} of {result.stages_total} stages"
     reason = f" ({result.message.splitlines()[0]})" if result.message else ""
@@ -137,19 +129,17 @@ def demo(
     workers: Workers = 2,
 ) -> None:
     """PrediMem at laptop size: the shipped planner and actor play RememberColor 3, 5 and 9 in SAPIEN."""
-    from predimem.assemble import PlayConfig
-    from predimem.evaluation.run import EvaluationConfig
+    from predimem.evaluation.play import EvaluationFile
 
-    config = EvaluationConfig(
+    settings = EvaluationFile(
         suite="mikasa",
         tasks=tuple(f"RememberColor{n}-VLA-v0" for n in (3, 5, 9)),
         agents=("predimem", "no-keyframes"),
         episodes=episodes,
         out=str(out),
         workers=workers,
-        overwrite=True,
     )
-    _evaluate(config, PlayConfig())
+    _evaluate(settings, overwrite=True)
 
 
 @app.command()
@@ -235,13 +225,77 @@ def train_actor(
     episodes: Annotated[str | None, typer.Option(help="Folder of episodes; default: the config's.")] = None,
     out: Annotated[str | None, typer.Option(help="Folder of the run; default: the config's.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
+    workers: Annotated[int, typer.Option(help="Processes for the roll-outs between rounds of training.")] = 1,
 ) -> None:
-    """Train S1 by flow matching. Ctrl-C writes a checkpoint; --resume goes on from it, bit for bit."""
+    """Train S1 by flow matching. Ctrl-C writes a checkpoint; --resume goes on from it, bit for bit.
+
+    A recipe with rounds of DAgger goes on by itself when it is started again: --resume is for those without.
+    """
     from actor.train import ActorTrainConfig, train
     from predimem.config import load_config
 
-    exported = train(load_config(ActorTrainConfig, config), episodes=episodes, out=out, resume=resume)
+    recipe = load_config(ActorTrainConfig, config)
+    if recipe.dagger.rounds:
+        recipe = replace(recipe, episodes=episodes or recipe.episodes, out=out or recipe.out)
+        exported = _train_rounds(recipe, workers)
+    else:
+        exported = train(recipe, episodes=episodes, out=out, resume=resume)
     print(f"exported to {exported}")
+
+
+def _train_rounds(recipe: ActorTrainConfig, workers: int) -> Path:
+    """DAgger: what the actor of the last round meets is labelled by the expert of the arena's skills."""
+    from actor.policy import load_policy
+    from actor.rounds import train_rounds
+    from datagen.scale.run import BackendConfig
+    from datagen.skill_data.collect import collect_skills
+    from datagen.skill_data.config import SkillDataConfig
+    from predimem.config import load_config
+
+    dagger = recipe.dagger
+
+    def collect(weights: Path, out: Path, number: int) -> None:
+        data = replace(
+            load_config(SkillDataConfig, dagger.data),
+            kind="rollouts",
+            out=str(out),
+            episodes=dagger.episodes,
+            first_seed=dagger.first_seed + (number - 1) * dagger.episodes,
+            chain_share=dagger.chain_share,
+        )
+        collect_skills(data, BackendConfig(workers), functools.partial(load_policy, weights))
+
+    return train_rounds(recipe, collect)
+
+
+@app.command("skills")
+def play_skills(
+    config: Annotated[Path, typer.Option(help="Tasks, and how roll-outs are made.")] = SKILLS_CONFIG,
+    weights: Annotated[Path | None, typer.Option(help="An actor's folder; default: replay labels.")] = None,
+    episodes: Annotated[int, typer.Option(help="Roll-outs of each task.")] = 8,
+    chains: Annotated[float, typer.Option(help="Share that goes on with the next subtask after a success.")] = 1.0,
+    seed_start: Annotated[int, typer.Option(help="First seed.")] = EVALUATION_SEEDS_FROM,
+    out: Annotated[Path, typer.Option(help="File for the attempts, as JSON.")] = Path("runs/skills.json"),
+) -> None:
+    """How often subtasks of the arena succeed, one by one: an actor's, or label chunks replayed in physics."""
+    from datagen.skill_data.config import SkillDataConfig
+    from datagen.skill_data.evaluate import counts
+    from datagen.skill_data.evaluate import play_skills as play
+    from predimem.config import load_config
+    from predimem.evaluation.metrics import wilson_interval
+
+    data = replace(load_config(SkillDataConfig, config), episodes=episodes, chain_share=chains, noise=0.0)
+    policy = None
+    if weights is not None:
+        from actor.policy import load_policy
+
+        policy = functools.partial(load_policy, weights)
+    attempts = play(data, seed_start, policy, lambda attempt: print(json.dumps(attempt), flush=True))
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps({"weights": str(weights), "seed_start": seed_start, "attempts": attempts}, indent=1))
+    for kind, (done, tried) in counts(attempts).items():
+        interval = wilson_interval(done, tried)
+        print(f"{kind:16} {done}/{tried}  {interval.low:.2f} to {interval.high:.2f}")
 
 
 @verify_app.command("actor")
@@ -267,6 +321,7 @@ def verify_planner(
     from planner.dataset import split_episodes
     from planner.decoding import load_planner
     from planner.evaluate import replay_planner
+    from planner.tracking import score_by_group, track_planner
     from planner.train import TrainConfig
     from predimem.episodes import load_episodes
     from predimem.weight_files import weights_folder
@@ -274,6 +329,10 @@ def verify_planner(
     model = load_planner(planner or weights_folder(None, "planner"))
     fraction = TrainConfig().dataset.validation_fraction
     _, held_out = split_episodes(load_episodes(episodes), fraction)
+    if held_out[0].suite == "arena":
+        for name, tracking in score_by_group(track_planner(model, held_out, model.spec.memory)).items():
+            print(name, json.dumps(tracking.to_dict()))
+        return
     for task in sorted({episode.task for episode in held_out}):
         scores = replay_planner(model, [e for e in held_out if e.task == task], model.spec.memory)
         print(task, json.dumps(scores.to_dict()))
@@ -388,18 +447,61 @@ def data_show(
     print(out)
 
 
-def _evaluate(config: EvaluationConfig, play: PlayConfig) -> None:
-    from predimem.assemble import check_agents, check_weights, make_player, task_categories, task_files, task_names
-    from predimem.evaluation.run import run_evaluation
+def _evaluate(settings: EvaluationFile, overwrite: bool = False, retry_errors: bool = False) -> None:
+    from predimem.assemble import (
+        all_tasks,
+        check_agents,
+        check_weights,
+        make_player,
+        task_categories,
+        task_files,
+        task_names,
+    )
+    from predimem.evaluation.run import EvaluationConfig, run_evaluation
+    from predimem.evaluation.video import LONG_EPISODES, Film
 
-    check_agents(config.agents, play.suite)
-    check_weights(config.agents, play.weights)
-    play = replace(play, task_files=task_files(play.suite, config.tasks))
-    config = replace(config, tasks=task_names(play.suite, config.tasks))
-    if play.suite == "arena" and config.videos_per_task:
+    suite, long = settings.suite, settings.suite == "arena"
+    tasks = settings.tasks or all_tasks(suite)
+    videos = (0 if long else 2) if settings.videos is None else settings.videos
+    config = EvaluationConfig(
+        suite=suite,
+        tasks=tasks,
+        agents=settings.agents or tuple(settings.rows) or ("predimem",),
+        references={name: row.against for name, row in settings.rows.items() if row.against},
+        notes={name: row.note for name, row in settings.rows.items() if row.note},
+        episodes=settings.episodes,
+        seed_start=settings.seed_start,
+        out=settings.out,
+        workers=settings.workers,
+        videos_per_task=videos,
+        film=LONG_EPISODES if long else Film(),
+        traces_per_task=max(videos, 1) if long else None,
+        clips_per_cause=settings.clips,
+        overwrite=overwrite,
+        retry_errors=retry_errors,
+    )
+    check_agents(config.agents, suite, settings.rows)
+    rows = {name: row for name, row in settings.rows.items() if name in config.agents}
+    play = replace(settings.play, suite=suite, rows=rows, task_files=task_files(suite, tasks))
+    check_weights(config.agents, play)
+    config = replace(config, tasks=task_names(suite, tasks))
+    if long and (videos or settings.clips or any(play.camera_every(row) for row in rows.values())):
         use_driver()
-    categories = task_categories(play.suite, play.task_files)
-    run_evaluation(config, functools.partial(make_player, play), categories)
+    run_evaluation(config, functools.partial(make_player, play), task_categories(suite, play.task_files))
+
+
+def _verify(results: Path, sample: int, seed: int, workers: int, weights: str | None) -> None:
+    from predimem.assemble import make_player
+    from predimem.evaluation.play import played_with
+    from predimem.evaluation.verify import format_verification, verify_results
+
+    play = played_with(results, weights)
+    if any(play.camera_every(row) for row in play.rows.values()):
+        use_driver()
+    verification = verify_results(results, functools.partial(make_player, play), sample, seed, workers)
+    print(format_verification(verification))
+    if verification.different:
+        raise SystemExit(1)
 
 
 def _split(text: str) -> list[str]:

@@ -20,14 +20,18 @@ class ConfigError(ValueError):
 
 def load_config(cls: type[T], path: str | Path) -> T:
     """Read a YAML file into the dataclass `cls`. Raises ConfigError on unknown keys or wrong types."""
+    return from_dict(cls, read_yaml(path), where=str(path))
+
+
+def read_yaml(path: str | Path) -> Any:
+    """The plain data of a YAML file, {} where it is empty. Raises ConfigError."""
     path = Path(path)
     if not path.is_file():
         raise ConfigError(f"config file not found: {path} (configs live under configs/)")
     try:
-        data = yaml.safe_load(path.read_text()) or {}
+        return yaml.safe_load(path.read_text()) or {}
     except yaml.YAMLError as error:
         raise ConfigError(f"{path} is not valid YAML: {error}") from error
-    return from_dict(cls, data, where=str(path))
 
 
 def from_dict(cls: type[T], data: Any, where: str = "config") -> T:

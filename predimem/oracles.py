@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from predimem.agent import DualSystemAgent
+from predimem.interfaces import Agent
 from predimem.types import MemorySnapshot, Observation, Plan, Tick
 
 
@@ -31,13 +31,19 @@ class OracleSubtasks:
         return Plan(snapshot.episode_id, snapshot.step, self._subtask_of_step[snapshot.step])
 
 
+class PlannedAgent(Agent, Protocol):
+    """An agent with threads of its own, which `close` ends."""
+
+    def close(self) -> None: ...
+
+
 class OracleSubtaskAgent:
     """A dual-system agent whose planner is told the true subtask of the step that it was asked at.
 
     It pays the same S2 latency as a learned planner, so that only memory and recognition differ.
     """
 
-    def __init__(self, inner: DualSystemAgent, subtasks: OracleSubtasks, true_subtask: Callable[[], str]):
+    def __init__(self, inner: PlannedAgent, subtasks: OracleSubtasks, true_subtask: Callable[[], str]):
         self._inner = inner
         self._subtasks = subtasks
         self._true_subtask = true_subtask
@@ -47,6 +53,28 @@ class OracleSubtaskAgent:
 
     def act(self, observation: Observation) -> np.ndarray:
         self._subtasks.record(observation.step, self._true_subtask())
+        return self._inner.act(observation)
+
+    @property
+    def last_tick(self) -> Tick | None:
+        return self._inner.last_tick
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+class EpisodicAgent:
+    """An agent around a policy that has a state, which `reset_policy` makes anew for every episode."""
+
+    def __init__(self, inner: PlannedAgent, reset_policy: Callable[[], None]):
+        self._inner = inner
+        self._reset_policy = reset_policy
+
+    def reset(self, instruction: str, episode_id: str) -> None:
+        self._reset_policy()
+        self._inner.reset(instruction, episode_id)
+
+    def act(self, observation: Observation) -> np.ndarray:
         return self._inner.act(observation)
 
     @property

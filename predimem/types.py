@@ -43,8 +43,9 @@ class Frame:
 class MemorySnapshot:
     """Immutable planner input: what the robot remembers at control step `step`.
 
-    recent: the last W frames, oldest first, the last one is the frame of `step`.
+    recent: W frames, oldest first, equally spaced in time; the last one is the frame of `step`.
     keyframes: oldest first; a frame that is still inside `recent` is not listed twice.
+    past_subtasks: with a text memory the planner's own answers so far, oldest first, the last one still holds.
     """
 
     episode_id: str
@@ -52,6 +53,7 @@ class MemorySnapshot:
     instruction: str
     recent: tuple[Frame, ...]
     keyframes: tuple[Frame, ...] = ()
+    past_subtasks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,8 @@ class Plan:
     subtask: None when the answer could not be parsed: the agent then keeps its last subtask.
     keyframe_steps: nominated frames, as absolute control steps.
     text: the raw answer; error: why it could not be parsed (None when it could).
+    confidence: the probability, in [0, 1], that the planner gave to the subtask of its answer; None where it
+    does not say.
     """
 
     episode_id: str
@@ -69,6 +73,7 @@ class Plan:
     keyframe_steps: tuple[int, ...] = ()
     text: str = ""
     error: str | None = None
+    confidence: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +92,7 @@ class Tick:
     plan_age_steps: control steps since the observation that the current subtask was decided on;
     None before the first plan. stale_action: the action executed came from a chunk conditioned on
     another subtask than the current one. Latencies are wall-clock seconds, None where the model
-    did not answer in this tick.
+    did not answer in this tick. plan_confidence: that of the plan that arrived in it.
     """
 
     step: int
@@ -101,6 +106,7 @@ class Tick:
     plan_text: str | None = None
     plan_error: str | None = None
     keyframe_steps: tuple[int, ...] = ()
+    plan_confidence: float | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
+from datagen.arena.evidence import evidence_stages
 from datagen.arena.predicates import Poured, Pouring, Predicate
 from datagen.arena.subtasks import Skill, Subtask, undoes
 from datagen.arena.task_checks import check_task
@@ -39,6 +40,11 @@ class Variant:
             None if any(undoes(later, subtask) for later in self.subtasks[i + 1 :]) else subtask.done.lasting()
             for i, subtask in enumerate(self.subtasks)
         )
+
+    @cached_property
+    def evidence(self) -> tuple[tuple[int, ...], ...]:
+        """For each stage the earlier ones of which something has to be remembered (`evidence_stages`)."""
+        return tuple(evidence_stages(self.subtasks, i) for i in range(len(self.subtasks)))
 
     @cached_property
     def pour(self) -> Pouring | None:
@@ -79,9 +85,14 @@ class Task:
         return len(self.variants[0].subtasks)
 
     @property
+    def budgets_steps(self) -> tuple[int, ...]:
+        """For each stage the control steps that it may take."""
+        return tuple(BUDGET_STEPS[s.skill] for s in self.variants[0].subtasks)
+
+    @property
     def horizon(self) -> int:
         """Control steps after which an episode is truncated."""
-        return sum(BUDGET_STEPS[s.skill] for s in self.variants[0].subtasks)
+        return sum(self.budgets_steps)
 
 
 def memory_ratio(tasks: tuple[Task, ...]) -> tuple[int, int]:

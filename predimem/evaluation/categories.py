@@ -7,6 +7,7 @@ from typing import Any
 
 from predimem.evaluation.jobs import Row
 from predimem.evaluation.summary import Table, summarise_means
+from predimem.evaluation.tables import aligned
 
 Categories = Mapping[str, Sequence[str]]  # category -> its tasks, in the order of the columns
 
@@ -33,7 +34,7 @@ def format_categories(results: Mapping[str, Any]) -> str:
     columns = [*((name, entry["agents"]) for name, entry in categories.items()), ("average", results["mean"])]
     head = [["", *(cell for name, _ in columns for cell in (name, ""))], ["agent", *["TSR", "CSR"] * len(columns)]]
     lines = [[agent, *(cell for _, cells in columns for cell in _pair(cells[agent]))] for agent in agents]
-    blocks = [_aligned([*head, *lines], rule_after=2)]
+    blocks = [aligned([*head, *lines], rule_after=2)]
 
     head = [["", "", *(cell for agent in agents for cell in (agent, "", ""))]]
     head.append(["task", "category", *["TSR", "CSR", "n"] * len(agents)])
@@ -43,7 +44,7 @@ def format_categories(results: Mapping[str, Any]) -> str:
         for name, entry in categories.items()
         if task in entry["tasks"]
     ]
-    blocks.append(_aligned([*head, *lines], rule_after=2))
+    blocks.append(aligned([*head, *lines], rule_after=2))
     notes = ["% [95 % interval]: TSR by Wilson, CSR by bootstrap; means are over tasks, errors are in no rate"]
     errors = sum(mean["errors"] for mean in results["mean"].values())
     if errors:
@@ -66,10 +67,3 @@ def _rate(value: float, low: float, high: float) -> str:
 def _count(figures: Mapping[str, Any]) -> str:
     errors = f" +{figures['errors']}e" if figures["errors"] else ""
     return f"{figures['n']}{errors}"
-
-
-def _aligned(lines: Sequence[Sequence[str]], rule_after: int) -> str:
-    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    rows = ["  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in lines]
-    rows.insert(rule_after, "  ".join("-" * width for width in widths))
-    return "\n".join(rows)

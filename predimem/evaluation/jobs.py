@@ -14,8 +14,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from predimem.evaluation.clips import Clip, film_clip
+from predimem.evaluation.course import CourseDigest
+from predimem.evaluation.episode_log import LogRecorder
+from predimem.evaluation.player import Player
+from predimem.evaluation.review import NO_REVIEW, review
 from predimem.evaluation.ticks import TickStatistics
 from predimem.evaluation.video import Film, KeyframeThumbnails, VideoRecorder
 from predimem.interfaces import Subscriber
@@ -31,27 +36,17 @@ class EvaluationError(ValueError):
     """The evaluation cannot go on or cannot be trusted; says why and how to mend it."""
 
 
-class Player(Protocol):
-    """Plays episodes in one process: builds environments and models once each and keeps them."""
-
-    def play(self, task: str, agent: str, seed: int, subscribers: Sequence[Subscriber]) -> EpisodeResult: ...
-
-    def provenance(self) -> dict[str, Any]:
-        """Plain JSON data: what results depend on (`suite_version`, weights' hashes, config). Cheap."""
-        ...
-
-    def close(self) -> None: ...
-
-
 @dataclass(frozen=True)
 class Job:
-    """One episode to play. film: also write its video and its keyframes' thumbnails. trace: write its trace."""
+    """One episode to play. film: also write its video and its keyframes' thumbnails. trace: write its trace.
+    clip: play it once more, only to film these steps of it."""
 
     task: str
     agent: str
     seed: int
     film: Film | None = None
     trace: bool = True
+    clip: Clip | None = None
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -65,7 +60,9 @@ class Job:
 def play_job(player: Player, job: Job, out: Path) -> Row:
     """Play one episode, write its trace and its video under `out`, and sum it up as plain data."""
     recorder, statistics, thumbnails = TraceRecorder(), TickStatistics(), KeyframeThumbnails()
-    subscribers: list[Subscriber] = [statistics]
+    course = CourseDigest()
+    log = LogRecorder()
+    subscribers: list[Subscriber] = [statistics, course, log]
     if job.trace:
         subscribers.append(recorder)
     video = None
@@ -86,7 +83,9 @@ def play_job(player: Player, job: Job, out: Path) -> Row:
     if video is not None and not (out / video).is_file():
         video = None  # the episode crashed before its first step
     files = {"trace": trace, "video": video}
-    return episode_row(result) | statistics.numbers | {"wall_s": time.perf_counter() - began_s} | files
+    reviewed = review(log, result, player.true_keyframes)
+    measured = {"course": course.value, "wall_s": time.perf_counter() - began_s}
+    return episode_row(result) | statistics.numbers | reviewed | measured | files
 
 
 def episode_row(result: EpisodeResult) -> Row:
@@ -141,6 +140,8 @@ class _PlayerServer:
         return json.loads(json.dumps(self._player.provenance()))
 
     def do(self, job: Job) -> Row:
+        if job.clip is not None:
+            return film_clip(self._player, job.clip, self._out)
         return play_job(self._player, job, self._out)
 
     def close(self) -> None:
@@ -154,7 +155,7 @@ def _lost_row(reply: Reply[Job]) -> Row:
         message = f"the worker process {message} while it played this episode (see {LOG})"
     result = EpisodeResult(reply.job.task, reply.job.agent, reply.job.seed, "error", 0, message=message)
     files = {"trace": None, "video": None}
-    return episode_row(result) | TickStatistics().numbers | {"wall_s": None} | files
+    return episode_row(result) | TickStatistics().numbers | NO_REVIEW | {"course": None, "wall_s": None} | files
 
 
 def _write_json(path: Path, data: Any) -> None:

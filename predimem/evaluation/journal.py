@@ -1,7 +1,7 @@
 """The journal of an evaluation: one line per finished episode, so that an interrupted run goes on.
 
 `episodes.jsonl`: the first line names what the results depend on (suite, weights, config); every
-later one is an episode's row or the start of a run that added to the file.
+later one is an episode's row, the start of a run that added to the file, or what one agent's episodes depend on.
 """
 
 from __future__ import annotations
@@ -23,10 +23,17 @@ class Journal:
     """Open `out`/episodes.jsonl for the given `identity`, read what is there and lock it.
 
     identity: plain JSON data that two runs must share for their episodes to be put together.
-    overwrite: begin anew; the earlier episodes, traces and videos are removed.
+    overwrite: begin anew; the earlier episodes, traces and videos are removed. agents: agent -> JSON data that
+    its episodes alone depend on: other agents may come and go between two runs.
     """
 
-    def __init__(self, out: Path, identity: dict[str, Any], overwrite: bool = False):
+    def __init__(
+        self,
+        out: Path,
+        identity: dict[str, Any],
+        overwrite: bool = False,
+        agents: dict[str, dict[str, Any]] | None = None,
+    ):
         try:
             self._file = JsonLines(out / "episodes.jsonl")
         except FileInUse as error:
@@ -35,10 +42,12 @@ class Journal:
             ) from error
         self.rows: dict[tuple[str, str, int], Row] = {}
         self.runs: list[dict[str, Any]] = []
+        self._agents: dict[str, dict[str, Any]] = {}
         try:
             if overwrite:
                 self._clear(out)
             self._read(out, identity)
+            self._join(out, agents or {})
         except BaseException:
             self._file.close()
             raise
@@ -57,10 +66,18 @@ class Journal:
 
     def _clear(self, out: Path) -> None:
         self._file.clear()
-        for folder in ("traces", "videos"):
+        for folder in ("traces", "videos", "failures"):
             shutil.rmtree(out / folder, ignore_errors=True)
         for name in ("results.json", "report.html"):
             (out / name).unlink(missing_ok=True)
+
+    def _join(self, out: Path, agents: dict[str, dict[str, Any]]) -> None:
+        for name, identity in agents.items():
+            if name not in self._agents:
+                self._agents[name] = identity
+                self._file.append({"agent": name, "identity": identity})
+            elif self._agents[name] != identity:
+                raise _played_with_something_else(out, ", ".join(differences(self._agents[name], identity, name)))
 
     def _read(self, out: Path, identity: dict[str, Any]) -> None:
         try:
@@ -73,16 +90,22 @@ class Journal:
         head, *lines = lines
         if head.get("schema") != SCHEMA or head.get("fingerprint") != fingerprint(identity):
             changed = ", ".join(differences(head.get("identity", {}), identity)) or "the journal's format"
-            raise EvaluationError(
-                f"{out} holds episodes that were played with something else: {changed}. "
-                "Use another --out, or --overwrite to play them again"
-            )
+            raise _played_with_something_else(out, changed)
         for line in lines:
             if "run" in line:
                 self.runs.append(line["run"])
+            elif "agent" in line:
+                self._agents[line["agent"]] = line["identity"]
             else:
                 row = line["episode"]
                 self.rows[row["task"], row["agent"], row["seed"]] = row
+
+
+def _played_with_something_else(out: Path, changed: str) -> EvaluationError:
+    return EvaluationError(
+        f"{out} holds episodes that were played with something else: {changed}. "
+        "Use another --out, or --overwrite to play them again"
+    )
 
 
 def fingerprint(identity: dict[str, Any]) -> str:

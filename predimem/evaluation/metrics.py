@@ -32,6 +32,14 @@ class Paired:
     p_value: float
 
 
+class Difference(NamedTuple):
+    """A difference of two means and its interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
 def tsr(results: Sequence[EpisodeResult]) -> float | None:
     """Task success rate (Eq. 4): the share of episodes in which every stage was passed.
 
@@ -124,3 +132,24 @@ def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> Paired:
     tail = sum(math.comb(b + c, i) for i in range(min(b, c) + 1))
     p_value = min(1.0, 2 * tail / 2 ** (b + c))  # exact integers until the division
     return Paired(len(first), b, c, p_value)
+
+
+def paired_bootstrap(
+    first: Mapping[str, Sequence[float]],
+    second: Mapping[str, Sequence[float]],
+    confidence: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> Difference:
+    """How much larger `first` is than `second`: mean over tasks of the mean difference of their pairs.
+
+    task -> one number per episode; first[task][i] and second[task][i] are of the same seed. Pairs are resampled
+    within their task, and tasks without pairs are left out; without any pair nothing is known: (0, -1, 1).
+    """
+    if {task: len(v) for task, v in first.items()} != {task: len(v) for task, v in second.items()}:
+        raise ValueError("values are not paired: expected the same tasks with the same number of episodes")
+    pairs = {task: np.subtract(values, second[task]).tolist() for task, values in first.items() if len(values)}
+    if not pairs:
+        return Difference(0.0, -1.0, 1.0)
+    mean = float(np.mean([np.mean(values) for values in pairs.values()]))
+    return Difference(mean, *bootstrap_mean(pairs, confidence, resamples, seed))

@@ -11,7 +11,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from predimem.evaluation.browser import browse
 from predimem.evaluation.charts import success_bars, timeline
+from predimem.evaluation.failures import CAUSES
 from predimem.evaluation.published import (
     FIVE_TASK_NOTE,
     MIKASA_NOTE,
@@ -56,12 +58,14 @@ def write_report(results: Mapping[str, Any], traces: Sequence[Mapping[str, Any]]
         published={task: published_results(suite, task) for task in results["results"]},
         published_means=published_means(suite),
         notes={"source": MIKASA_PAPER, "tasks": MIKASA_NOTE, "means": FIVE_TASK_NOTE},
-        agent_notes={agent: AGENT_NOTES.get(agent, "") for agent in agents},
+        agent_notes={agent: AGENT_NOTES.get(agent, "") for agent in agents} | results["config"].get("notes", {}),
         bars=success_bars(results),
         planned=any(tick["plan_arrived"] for trace in traces for tick in trace["ticks"]),
         timelines=[(trace, _outcome(trace), timeline(trace)) for trace in traces],
         videos=[row for row in results["episodes"] if row["video"]],
         troubles=_troubles(results),
+        failures=browse(results, out),
+        **_diagnosis(results),
         weights=_weights(results["provenance"]),
         provenance=json.dumps(results["provenance"], indent=2, ensure_ascii=False),
         config=json.dumps(results["config"], indent=2, ensure_ascii=False),
@@ -129,6 +133,18 @@ def _troubles(results: Mapping[str, Any]) -> list[dict[str, Any]]:
                     | {"invalid": cell["invalid_answers"], "answers": cell["answers"], "reasons": cell["failures"]}
                 )
     return troubles
+
+
+def _diagnosis(results: Mapping[str, Any]) -> dict[str, Any]:
+    """For the template: the figures of `diagnosis.diagnose`, and which of its tables there is something in."""
+    diagnosis = results["diagnosis"]
+    figures = list(diagnosis.values())
+    return {
+        "diagnosis": diagnosis,
+        "causes": [cause for cause in CAUSES if any(cause in d["causes"] for d in figures)],
+        "diagnosed": any(d["memory_errors"]["n"] for d in figures),
+        "rated": any(d["system"]["s1_hz"] is not None or d["system"]["s2_hz"] is not None for d in figures),
+    }
 
 
 def _weights(provenance: Mapping[str, Any]) -> dict[str, Any]:

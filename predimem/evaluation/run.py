@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from predimem.evaluation.categories import Categories, format_categories, summarise_categories
+from predimem.evaluation.clips import choose_clips, read_clip
+from predimem.evaluation.diagnosis import diagnose, format_diagnosis
 from predimem.evaluation.jobs import EvaluationError, Job, Player, Row, WorkerPool
 from predimem.evaluation.journal import Journal
 from predimem.evaluation.machine import machine, revision
@@ -36,9 +38,12 @@ class EvaluationConfig:
     """What to play: for each task and agent, seeds seed_start ... seed_start + episodes - 1, none of which
     may be a training seed.
 
-    out: the folder for everything written. workers: processes that play side by side.
+    references: agent -> the one that it is compared with on the same seeds; without, the first agent.
+    notes: agent -> what it is, for the report. out: the folder for everything written. workers: processes
+    that play side by side.
     videos_per_task: for each task and agent, that many first episodes are filmed, as `film` says.
     traces_per_task: for that many, the record of every control step is kept; None: for all.
+    clips_per_cause: of each agent and cause of failure, that many failed episodes get a clip of the seconds around it.
     episode_timeout_s: a worker that plays one episode for so long is stopped, and the episode is an
     error; a task's first episode includes building its environment. overwrite: throw away what `out`
     holds. retry_errors: on resuming, play the episodes again that ended in an error (never those that
@@ -55,16 +60,20 @@ class EvaluationConfig:
     videos_per_task: int = 2
     film: Film = field(default_factory=Film)
     traces_per_task: int | None = None
+    clips_per_cause: int = 0
     episode_timeout_s: float = 1800.0
     overwrite: bool = False
     retry_errors: bool = False
+    references: dict[str, str] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("tasks", "agents"):
             values = getattr(self, name)
             if isinstance(values, str) or not values or len(set(values)) != len(values):
                 raise ValueError(f"{name}: expected one or more different names, got {values!r}")
-        for name, least in (("episodes", 1), ("workers", 1), ("videos_per_task", 0), ("seed_start", 0)):
+        leasts = {"episodes": 1, "workers": 1, "videos_per_task": 0, "clips_per_cause": 0, "seed_start": 0}
+        for name, least in leasts.items():
             if getattr(self, name) < least:
                 raise ValueError(f"{name}: expected at least {least}, got {getattr(self, name)}")
         refuse_training_seeds(self.seed_start, self.episodes, "seed_start")
@@ -88,21 +97,28 @@ def run_evaluation(
     pool = WorkerPool(make_player, out, config.workers, config.episode_timeout_s)
     try:
         provenance = pool.start()
-        identity = {"suite": config.suite, "provenance": provenance}
-        with closing(Journal(out, identity, config.overwrite)) as journal:
+        common = {name: value for name, value in provenance.items() if name != "rows"}
+        identity = {"suite": config.suite, "provenance": common}
+        with closing(Journal(out, identity, config.overwrite, provenance.get("rows"))) as journal:
             _play_missing(config, pool, jobs, journal)
+            _film_failures(config, pool, [journal.rows[job.key] for job in jobs])
     except BaseException:
         pool.close(kill=True)
         raise
     pool.close()
     results = _results(config, jobs, journal, provenance, time.monotonic() - began_s)
+    if len(config.agents) > 1:
+        played = [journal.rows[job.key] for job in jobs]
+        results["comparisons"] = compare(played, config.tasks, config.agents, config.references, categories)
     if categories:
         table = results["results"]
         played = [journal.rows[job.key] for job in jobs]
         results["categories"] = summarise_categories(played, config.agents, table, categories)
+    results["diagnosis"] = diagnose([journal.rows[job.key] for job in jobs], config.agents)
     _write_results(out / "results.json", results)
     report = write_report(results, load_traces(results, out), out)
-    print(f"\n{format_table(results)}\n\nreport: {report}")
+    print("\n\n".join(part for part in ("", format_table(results), format_diagnosis(results["diagnosis"])) if part))
+    print(f"\nreport: {report}")
     return results
 
 
@@ -152,6 +168,18 @@ def _cell(figures: dict[str, Any]) -> str:
     errors = f" +{figures['errors']} errors" if figures["errors"] else ""
     interval = f"[{figures['ci_low']:.2f}, {figures['ci_high']:.2f}]"
     return f"{figures['success']:.2f} {interval} n={figures['n']}{errors}"
+
+
+def _film_failures(config: EvaluationConfig, pool: WorkerPool, rows: Sequence[Row]) -> None:
+    """Film what is not filmed yet of the failures that the report shows."""
+    from tqdm import tqdm
+
+    chosen = list(choose_clips(rows, config.clips_per_cause))
+    jobs = [Job(c.task, c.agent, c.seed, clip=c) for c in chosen if read_clip(c, Path(config.out)) is None]
+    for done in tqdm(pool.play(jobs), total=len(jobs), unit="clip", dynamic_ncols=True, disable=not jobs):
+        if done.get("message"):
+            first = done["message"].splitlines()[0]
+            print(f"no clip: {done['task']} {done['agent']} seed {done['seed']}: {first}")
 
 
 def _is_missing(row: Row | None, retry_errors: bool) -> bool:
@@ -212,7 +240,7 @@ def _results(
         for task in config.tasks
     }
     last = journal.runs[-1]
-    drop = ("s1_ms", "s2_ms")
+    drop = ("s1_ms", "s2_ms", "plan_ages", "planner")  # in the journal; here they are summed up
     return {
         "schema": SCHEMA,
         "suite": config.suite,
@@ -227,7 +255,7 @@ def _results(
         "wall_s": round(wall_s, 1),
         "results": table,
         "mean": summarise_means(rows, config.agents, table),
-        "comparisons": compare(rows, config.tasks, config.agents) if len(config.agents) > 1 else None,
+        "comparisons": None,
         "episodes": [{k: v for k, v in row.items() if k not in drop} for row in rows],
     }
 

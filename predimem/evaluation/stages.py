@@ -1,9 +1,11 @@
-"""The list of an episode's stages beside a video's pictures: which were passed, undone, failed."""
+"""An episode's stages: what they are, and the list of them beside a video's pictures."""
 
 from __future__ import annotations
 
+import json
 import textwrap
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from PIL import ImageDraw, ImageFont
@@ -26,6 +28,39 @@ class Stage(NamedTuple):
 
     label: str
     state: str
+
+
+@dataclass(frozen=True)
+class StageFacts:
+    """What explains whether a stage was passed.
+
+    skill, target, object: what has to be done, to or where, with what. memory: why what is due cannot be seen in
+    the picture; empty where it can. budget_steps: control steps that the stage may take. evidence: the earlier
+    stages of which something has to be remembered to know that this one is due.
+    """
+
+    label: str
+    skill: str = ""
+    target: str = ""
+    object: str = ""
+    memory: str = ""
+    budget_steps: int = 0
+    evidence: tuple[int, ...] = ()
+
+    def is_called(self, name: str) -> bool:
+        """By its label, or its label and its target ("place cookies into basket: basket left"); case and blanks
+        do not matter."""
+        return _normal(name) in (_normal(self.label), _normal(f"{self.label}: {self.target.replace('_', ' ')}"))
+
+
+def facts_of(info: Mapping[str, object]) -> tuple[StageFacts, ...]:
+    """The stages that a step's `info` explains (`stage_facts`); empty where it has none."""
+    entries = json.loads(str(info.get("stage_facts", "[]")))
+    return tuple(StageFacts(**entry | {"evidence": tuple(entry["evidence"])}) for entry in entries)
+
+
+def _normal(name: str) -> str:
+    return " ".join(name.lower().split())
 
 
 def stages_of(info: Mapping[str, object]) -> tuple[Stage, ...]:

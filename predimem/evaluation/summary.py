@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from statistics import fmean, median
 from typing import Any
@@ -14,6 +14,7 @@ from predimem.evaluation.metrics import (
     csr,
     mcnemar,
     mean_of_proportions,
+    paired_bootstrap,
     stage_share,
     tsr,
     wilson_interval,
@@ -21,6 +22,7 @@ from predimem.evaluation.metrics import (
 from predimem.types import EpisodeResult
 
 Table = dict[str, dict[str, dict[str, Any]]]
+Scored = dict[tuple[str, str], dict[int, Row]]  # (task, agent) -> seed -> row of an episode without an error
 
 
 def as_result(row: Row) -> EpisodeResult:
@@ -95,28 +97,59 @@ def summarise_means(rows: Sequence[Row], agents: Sequence[str], table: Table) ->
     return means
 
 
-def compare(rows: Sequence[Row], tasks: Sequence[str], agents: Sequence[str]) -> dict[str, Any]:
-    """The first agent against each other one, on the seeds that both finished without an error."""
-    reference, *others = agents
-    outcome = {
-        (r["task"], r["agent"], r["seed"]): r["status"] == "success" for r in rows if r["status"] != "error"
+def compare(
+    rows: Sequence[Row],
+    tasks: Sequence[str],
+    agents: Sequence[str],
+    references: Mapping[str, str] | None = None,
+    categories: Mapping[str, Sequence[str]] | None = None,
+) -> dict[str, Any]:
+    """Each agent against its reference, on the seeds that both finished without an error.
+
+    references: agent -> the agent that it is compared with; without one that was played, the first agent. For
+    each task, each category and all tasks: McNemar's test of TSR over the pairs, and the difference in CSR
+    (reference minus other, mean over the tasks, paired bootstrap).
+    """
+    scored: Scored = {}
+    for row in rows:
+        if row["status"] != "error":
+            scored.setdefault((row["task"], row["agent"]), {})[row["seed"]] = row
+    groups = {task: [task] for task in tasks}
+    groups |= {name: [t for t in tasks if t in members] for name, members in (categories or {}).items()}
+    groups = {name: members for name, members in groups.items() if members} | {"all tasks": list(tasks)}
+    results: dict[str, Any] = {name: {} for name in groups}
+    for other in agents[1:]:
+        reference = (references or {}).get(other, agents[0])
+        reference = reference if reference in agents and reference != other else agents[0]
+        for name, members in groups.items():
+            results[name][other] = {"reference": reference} | _paired(scored, members, reference, other)
+    return {
+        "test": "exact McNemar, two-sided",
+        "csr_test": "Difference in CSR: 95 % interval by paired bootstrap within tasks",
+        "reference": agents[0],
+        "results": results,
     }
-    by_task: dict[str, Any] = {}
-    for name, group in [*((task, [task]) for task in tasks), ("all tasks", list(tasks))]:
-        by_task[name] = {}
-        for other in others:
-            ours = [(t, s) for t, a, s in outcome if a == reference and t in group]
-            keys = [(t, s) for t, s in ours if (t, other, s) in outcome]
-            first = [outcome[t, reference, s] for t, s in keys]
-            second = [outcome[t, other, s] for t, s in keys]
-            paired = mcnemar(first, second)
-            by_task[name][other] = {
-                "n": paired.n,
-                "only_reference": paired.only_first,
-                "only_other": paired.only_second,
-                "p_value": paired.p_value,
-            }
-    return {"test": "exact McNemar, two-sided", "reference": reference, "results": by_task}
+
+
+def _paired(scored: Scored, tasks: Sequence[str], reference: str, other: str) -> dict[str, Any]:
+    pairs = {}
+    for task in tasks:
+        others = scored.get((task, other), {})
+        pairs[task] = [(r, others[seed]) for seed, r in scored.get((task, reference), {}).items() if seed in others]
+    success = [(x["status"] == "success", y["status"] == "success") for p in pairs.values() for x, y in p]
+    test = mcnemar([x for x, _ in success], [y for _, y in success])
+    ours = {task: [stage_share(as_result(x)) for x, _ in p] for task, p in pairs.items()}
+    theirs = {task: [stage_share(as_result(y)) for _, y in p] for task, p in pairs.items()}
+    csr_difference = paired_bootstrap(ours, theirs)
+    return {
+        "n": test.n,
+        "only_reference": test.only_first,
+        "only_other": test.only_second,
+        "p_value": test.p_value,
+        "csr_difference": csr_difference.mean if test.n else None,
+        "csr_difference_ci_low": csr_difference.low,
+        "csr_difference_ci_high": csr_difference.high,
+    }
 
 
 def _is(row: Row, task: str, agent: str) -> bool:

@@ -78,16 +78,25 @@ class VideoRecorder:
     """A Subscriber that writes one MP4 (H.264, yuv420p): cameras side by side, what S2 decided, memory,
     and the stages where a step's `info` names them.
 
-    path: where the video goes; it appears there when the episode has ended. scale: enlargement of
-    the cameras' pictures; None: as much as makes them about 384 px wide.
+    path: where the video goes; it appears there when the episode has ended, or with `finish`. scale:
+    enlargement of the cameras' pictures; None: as much as makes them about 384 px wide. steps: only these
+    control steps are shown; None: all.
     """
 
-    def __init__(self, path: str | Path, film: Film | None = None, scale: int | None = None, title: str = ""):
+    def __init__(
+        self,
+        path: str | Path,
+        film: Film | None = None,
+        scale: int | None = None,
+        title: str = "",
+        steps: range | None = None,
+    ):
         self._path = Path(path)
         self._partial = self._path.with_suffix(".partial.mp4")
         self._film = film or Film()
         self._scale = scale
         self._title = title
+        self._steps = steps
         self._thumbnails = KeyframeThumbnails()
         self._writer: Any = None
         self._last: tuple[Observation, Tick, tuple[Stage, ...]] | None = None
@@ -119,7 +128,8 @@ class VideoRecorder:
         if self._last is None:  # an agent that at first neither waits, plans nor infers has no S1 and no S2
             self._has_memory = tick.held_action or tick.plan_arrived or tick.s1_latency_s is not None
         stages = stages_of(result.info)
-        if observation.step % self._film.every_steps == 0:
+        shown = self._steps is None or observation.step in self._steps
+        if shown and observation.step % self._film.every_steps == 0:
             self._writer.append_data(self._draw(observation, tick, stages, None))
         self._last = (result.observation, tick, stages)
 
@@ -132,6 +142,12 @@ class VideoRecorder:
             frame = self._draw(*self._last, result)
             for _ in range(max(1, round(2 * self._film.fps))):
                 self._writer.append_data(frame)
+        self.finish()
+
+    def finish(self) -> None:
+        """Close the file, which then is at its path; without a single step there is none."""
+        if self._writer is None:
+            return
         self._writer.close()
         self._writer = None
         if self._last is not None:

@@ -67,7 +67,8 @@ class FakePlayer:
     """predimem succeeds unless seed % 5 == 4, other agents only if seed % 5 == 0.
 
     kill_seed: the process kills itself (not for `reactive`); raise_seed: play raises; error_seed: play
-    reports an error; hang_seed: play never returns. weights: a hash that the provenance shows.
+    reports an error; hang_seed: play never returns. weights: a hash that the provenance shows;
+    rows: what it says of single agents.
     """
 
     kill_seed: int | None = None
@@ -76,6 +77,7 @@ class FakePlayer:
     hang_seed: int | None = None
     delay_s: float = 0.0
     weights: str = "abc"
+    rows: dict[str, Any] | None = None
 
     def play(self, task: str, agent: str, seed: int, subscribers: Sequence[Subscriber]) -> EpisodeResult:
         time.sleep(self.delay_s)
@@ -94,8 +96,12 @@ class FakePlayer:
         result = EpisodeResult(task, agent, seed, status, HORIZON, 2 if good else 1, 2, metrics=metrics)
         return play_frames(subscribers, result, planner=agent != "reactive")
 
+    def true_keyframes(self, states: np.ndarray, hz: float) -> tuple[int, ...]:
+        return (0, 4)
+
     def provenance(self) -> dict[str, Any]:
-        return {"suite_version": "fake 1.0", "weights": {"planner": self.weights, "actor": "def"}}
+        rows = {} if self.rows is None else {"rows": self.rows}
+        return {"suite_version": "fake 1.0", "weights": {"planner": self.weights, "actor": "def"}} | rows
 
     def close(self) -> None:
         pass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,18 @@ import pytest
 import datagen.arena
 from datagen.arena.layout import draw_layout
 from datagen.arena.tasks import TASKS, task_of
-from predimem.assemble import PlayConfig, Player, all_tasks, check_agents, task_categories, task_names
+from predimem.agent import AgentConfig
+from predimem.assemble import Player, all_tasks, arena_control_mode, check_agents, task_categories, task_names
+from predimem.clock import TimeConfig
 from predimem.evaluation.film import film_episode
+from predimem.evaluation.play import PlayConfig, RowConfig
 from predimem.evaluation.suites.arena import ArenaEnvironment
 from predimem.interfaces import Subscriber
 from predimem.oracles import RandomAgent
 from predimem.recording import TraceRecorder
 from predimem.runtime import run_episode
 from predimem.types import EpisodeResult
+from predimem.weight_files import WeightsError
 
 TASK = task_of(1)
 
@@ -90,6 +95,45 @@ def test_of_the_arena_one_environment_is_kept(player: Player) -> None:
 def test_what_the_figures_depend_on(player: Player) -> None:
     provenance = player.provenance()
     assert provenance["suite_version"].startswith("arena ") and provenance["weights"] == {}
+
+
+@pytest.fixture(scope="module")
+def rows() -> Iterator[Player]:
+    systems = {
+        "oracles": RowConfig("truth", "skills"),
+        "slow": RowConfig("truth", "skills", s2_latency_steps=30),
+        "learned": RowConfig("arena-planner", "skills"),
+    }
+    time = TimeConfig(s2_latency_steps=4)
+    player = Player(PlayConfig("arena", time=time, agent=AgentConfig(plan_every_steps=10), rows=systems, weights="x"))
+    yield player
+    player.close()
+
+
+def test_the_oracle_actor_carries_out_what_is_planned_in_the_asynchronous_runtime(rows: Player) -> None:
+    recorder = TraceRecorder()
+    result = rows.play(TASK.name, "oracles", 900_000, [recorder])
+    assert result.status == "success"
+    ticks = recorder.trace["ticks"]
+    assert [i for i, t in enumerate(ticks[:30]) if t["plan_arrived"]] == [4, 14, 24]
+    assert [t["held_action"] for t in ticks[:6]] == [True] * 4 + [False] * 2
+    assert {t["plan_age_steps"] for t in ticks[4:]} == set(range(4, 14))
+    late = rows.play(TASK.name, "slow", 900_000)
+    assert late.status == "success" and late.steps > result.steps
+
+
+def test_rows_have_their_weights_and_the_control_mode_of_their_actor(rows: Player) -> None:
+    with pytest.raises(WeightsError, match="no weights for 'arena-planner' in x"):
+        rows.play(TASK.name, "learned", 0)
+    assert arena_control_mode("a", RowConfig("truth", "skills")) == arena_control_mode("oracle", None)
+    assert arena_control_mode("a", RowConfig("truth", "arena-actor")) == arena_control_mode("random", None)
+    check_agents(["slow", "oracle"], "arena", ["slow"])
+    with pytest.raises(ValueError, match="unknown agent 'fast'; there are: slow, oracle, script, random"):
+        check_agents(["fast"], "arena", ["slow"])
+    with pytest.raises(ValueError, match="'oracle' is an agent already"):
+        check_agents(["oracle"], "arena", ["oracle"])
+    oracles = replace(rows._config, rows={"oracles": rows._config.rows["oracles"]})
+    assert Player(oracles).provenance()["rows"]["oracles"]["weights"] == {}
 
 
 class ShortPlayer:

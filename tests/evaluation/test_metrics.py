@@ -11,6 +11,7 @@ from predimem.evaluation.metrics import (
     csr,
     mcnemar,
     mean_of_proportions,
+    paired_bootstrap,
     tsr,
     wilson_interval,
 )
@@ -148,6 +149,37 @@ def test_means_and_comparisons_use_only_scored_episodes() -> None:
     assert (means["a"]["success"], means["a"]["tasks"], means["a"]["n"]) == (0.5, 2, 5)
     assert (means["b"]["success"], means["b"]["tasks"], means["b"]["errors"]) == (0.0, 1, 3)
     paired = compare(rows, ["t", "u"], ["a", "b"])
-    assert paired["results"]["t"]["b"] == {"n": 2, "only_reference": 2, "only_other": 0, "p_value": 0.5}
-    assert paired["results"]["u"]["b"]["n"] == 0
+    pair = {"reference": "a", "n": 2, "only_reference": 2, "only_other": 0, "p_value": 0.5}
+    cell = paired["results"]["t"]["b"]
+    assert {name: cell[name] for name in pair} == pair
+    assert (cell["csr_difference"], cell["csr_difference_ci_low"], cell["csr_difference_ci_high"]) == (1.0, 1.0, 1.0)
+    assert paired["results"]["u"]["b"]["n"] == 0 and paired["results"]["u"]["b"]["csr_difference"] is None
     assert paired["results"]["all tasks"]["b"]["n"] == 2
+
+
+def test_a_comparison_is_with_its_own_reference_and_by_category() -> None:
+    played = {"a": 3, "b": 1, "c": 2}  # of four stages passed, in each episode
+    rows = [
+        row(task, agent, seed, "failure", stages_passed=passed, stages_total=4)
+        for task in "tu"
+        for agent, passed in played.items()
+        for seed in range(2)
+    ]
+    compared = compare(rows, ["t", "u"], list("abc"), {"c": "b", "b": "x"}, {"one": ["t"], "none": ["v"]})
+    assert list(compared["results"]) == ["t", "u", "one", "all tasks"]
+    for cells in compared["results"].values():
+        assert (cells["b"]["reference"], cells["b"]["csr_difference"]) == ("a", 0.5)  # x was not played
+        assert (cells["c"]["reference"], cells["c"]["csr_difference"]) == ("b", -0.25)
+    assert compared["results"]["one"]["b"]["n"] == 2 and compared["results"]["all tasks"]["b"]["n"] == 4
+
+
+def test_paired_bootstrap_uses_the_pairs() -> None:
+    # As far apart as 0 and 1 from episode to episode, but each pair differs by exactly 0.1.
+    second = {"t": [0.0, 0.9, 0.0, 0.9], "u": [0.4, 0.5]}
+    first = {task: [value + 0.1 for value in values] for task, values in second.items()}
+    assert paired_bootstrap(first, second) == pytest.approx((0.1, 0.1, 0.1))
+    mean, low, high = paired_bootstrap({"t": [1.0, 0.0, 1.0, 1.0]}, {"t": [0.0, 0.0, 0.0, 1.0]})
+    assert mean == 0.5 and low == 0.0 and high == 1.0
+    assert paired_bootstrap({"t": []}, {"t": []}) == (0.0, -1.0, 1.0)
+    with pytest.raises(ValueError, match="not paired"):
+        paired_bootstrap({"t": [1.0]}, {"t": [1.0, 2.0]})

@@ -29,6 +29,39 @@ def test_window_is_not_padded_at_the_start():
     assert [f.step for f in filled(2, recent_window=5).snapshot().recent] == [0, 1]
 
 
+def test_a_strided_window_spans_more_time():
+    bank = filled(12, recent_window=3, recent_stride_steps=4)
+    assert [f.step for f in bank.snapshot().recent] == [3, 7, 11]
+    assert [f.step for f in filled(7, recent_window=3, recent_stride_steps=4).snapshot().recent] == [2, 6]
+
+
+def test_no_keyframe_is_shown_before_a_strided_window_is_full():
+    bank = filled(7, recent_window=3, recent_stride_steps=4)
+    bank.nominate([0])
+    assert bank.snapshot().keyframes == ()  # the window would reach back to step -2
+    for step in (7, 8):
+        bank.observe(observation(step))
+    assert bank.snapshot().keyframes == ()  # it begins with step 0 itself
+    bank.observe(observation(9))
+    assert [f.step for f in bank.snapshot().keyframes] == [0]
+
+
+def test_a_text_memory_lists_what_was_answered():
+    bank = filled(3, past_subtasks=True, keyframes=False)
+    for subtask in ("pick", "pick", "place", "pick"):
+        bank.note_subtask(subtask)
+    assert bank.snapshot().past_subtasks == ("pick", "place", "pick")
+    bank.reset("next", "remember")
+    bank.observe(observation(0))
+    assert bank.snapshot().past_subtasks == ()
+
+
+def test_without_a_text_memory_answers_are_not_remembered():
+    bank = filled(3)
+    bank.note_subtask("pick")
+    assert bank.snapshot().past_subtasks == ()
+
+
 def test_nominations_are_written_back_after_the_window_moved_on():
     bank = filled(20, recent_window=2)
     bank.nominate([3])
@@ -123,7 +156,14 @@ def test_steps_must_increase_and_reset_forgets():
 
 @pytest.mark.parametrize(
     "config",
-    [{"recent_window": 0}, {"keyframe_capacity": 0}, {"cluster_gap_steps": -1}, {"history_steps": 2}],
+    [
+        {"recent_window": 0},
+        {"keyframe_capacity": 0},
+        {"cluster_gap_steps": -1},
+        {"history_steps": 2},
+        {"recent_stride_steps": 0},
+        {"recent_stride_steps": 64},
+    ],
 )
 def test_bad_config(config):
     with pytest.raises(ValueError, match=next(iter(config))):

@@ -7,9 +7,9 @@ import torch
 
 from memory_bank import MemoryConfig
 from planner.base import BaseConfig, TinyConfig, tiny_hf_config
-from planner.dataset import Replay
 from planner.model import ObjectiveConfig, PrediMemForConditionalGeneration
 from planner.prompt import PromptConfig, chat_messages, render_answer, render_prompt, size_images
+from planner.replay import Replay
 from planner.tokenizer import TokenizerConfig
 from predimem.episodes import Episode, SubtaskSpan
 

@@ -11,11 +11,11 @@ from transformers import AutoModelForImageTextToText, Qwen3VLForConditionalGener
 
 from planner.base import make_tiny_base
 from planner.checkpoint import PlannerCheckpointError, PlannerSpec, read_spec
-from planner.dataset import Replay
 from planner.decoding import greedy_decode, load_planner
 from planner.export import export_planner
 from planner.model import ObjectiveConfig, PrediMemForConditionalGeneration
 from planner.prompt import render_answer
+from planner.replay import Replay
 from predimem.interfaces import Planner
 from tests.planner.builders import BASE, MEMORY, PROMPT, encode_batch
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from planner.dataset import Replay
 from planner.prompt import IMAGE_TAG, PromptConfig, chat_messages, render_prompt, size_images
+from planner.replay import Replay
 from predimem.types import Frame, MemorySnapshot
 from tests.planner.builders import INSTRUCTION, MEMORY, PROMPT
 
@@ -42,6 +44,23 @@ def test_without_a_keyframe_bank_there_is_no_keyframe_section(episodes):
     prompt = render_prompt(snapshot, PromptConfig(recent_window=2, keyframes=False))
     assert "istorical" not in prompt.messages[0]["content"] + prompt.messages[1]["content"]
     assert len(prompt.images) == 4
+
+
+def test_a_text_memory_is_a_section_of_its_own(episodes):
+    snapshot = replace(Replay(episodes[0], MEMORY, [])[7], past_subtasks=("watch", "wait"))
+    config = PromptConfig(recent_window=2, keyframes=False, past_subtasks=True)
+    assert "\nwatch\nwait\nRecent window" in render_prompt(snapshot, config).messages[1]["content"]
+    empty = render_prompt(replace(snapshot, past_subtasks=()), config)
+    assert "Subtasks so far: none.\n" in empty.messages[1]["content"]
+    assert "that you named earlier" in empty.messages[0]["content"]
+
+
+def test_relative_times_do_not_tell_how_long_the_episode_is(episodes):
+    config = PromptConfig(recent_window=2, timestamps="relative")
+    lines = render_prompt(Replay(episodes[0], MEMORY, [0])[7], config).messages[1]["content"].split("\n")
+    assert [line for line in lines if IMAGE_TAG in line] == [
+        "-0.3 s: <image><image>", "-0.0 s: <image><image>", "+0.0 s: <image><image>",
+    ]  # fmt: skip
 
 
 def test_the_rules_name_the_window_and_the_cameras():

@@ -6,7 +6,7 @@ import pytest
 from transformers import AutoTokenizer
 
 from planner.prompt import fixed_phrases, render_answer, system_prompt
-from planner.tokenizer import TokenizerConfig, deciding_token_ids, train_tokenizer
+from planner.tokenizer import TokenizerConfig, answer_token_ids, deciding_token_ids, train_tokenizer
 from tests.planner.builders import BASE, INSTRUCTION, PROMPT
 
 
@@ -51,3 +51,24 @@ def test_deciding_words_must_be_spelled_well(processor):
 def test_training_is_deterministic():
     one, two = (train_tokenizer(BASE.tokenizer, PROMPT) for _ in range(2))
     assert one.get_vocab() == two.get_vocab()
+
+
+def test_whole_subtasks_can_be_tokens():
+    config = TokenizerConfig(
+        vocab_size=500,
+        instructions=("Open the {drawer} drawer, then the other.", "Wait."),
+        subtasks=("open {drawer} drawer", "open {drawer} drawer again"),
+        words={"drawer": ("top", "bottom")},
+        label_tokens=True,
+    )
+    tokenizer = train_tokenizer(config, PROMPT)
+    ids = answer_token_ids(tokenizer, config)
+    assert len(set(ids)) == 4
+    for subtask in config.all_subtasks():
+        answer = tokenizer(render_answer(subtask, [1])).input_ids
+        assert [tokenizer.decode([i]) for i in answer] == [
+            '{"current_primitive":"', subtask, '","keyframe_positions":[', "1", "]}",
+        ]  # fmt: skip
+        assert answer[1] in ids
+    pieces = [tokenizer.decode([i]) for i in tokenizer("Global task: Open the top drawer, then the other.\n").input_ids]
+    assert pieces == ["Global task: Open the", " top", " drawer, then the other.\n"]

@@ -14,11 +14,11 @@ from predimem.worker import PlannerWorker
 from tests.fakes import BlockingPlanner, CountingEnvironment, RaisingPlanner, StepPlanner, StepPolicy
 
 
-def play(environment, planner, policy, clock, execute_steps=4, memory=None):
+def play(environment, planner, policy, clock, execute_steps=4, memory=None, plan_every_steps=1):
     worker = PlannerWorker(planner, clock)
     bank = MemoryBank(memory or MemoryConfig(recent_window=2, cluster_gap_steps=0))
     agent = DualSystemAgent(
-        bank, worker, policy, clock, environment.hold_action, AgentConfig(execute_steps)
+        bank, worker, policy, clock, environment.hold_action, AgentConfig(execute_steps, plan_every_steps)
     )
     recorder = TraceRecorder()
     result = run_episode(environment, agent, "count", "test", seed=0, subscribers=[recorder])
@@ -47,6 +47,17 @@ def test_a_new_subtask_forces_a_new_chunk_and_the_bridge_is_marked_stale():
     assert policy.calls == [(2, "phase 0"), (6, "phase 1")]
     assert [t["stale_action"] for t in trace["ticks"]] == [i == 6 for i in range(9)]
     assert [a[1] for a in environment.actions[3:]] == [0, 0, 0, 0, 1, 1]
+
+
+def test_s2_is_asked_at_its_own_rate_and_sees_every_frame():
+    planner, clock = StepPlanner(every=100), SimulatedClock(s1_latency_steps=0, s2_latency_steps=5)
+    _, trace, _ = play(CountingEnvironment(horizon=14), planner, StepPolicy(), clock, plan_every_steps=4)
+    # asked at 0 (there at 5, when 4 has passed) and at 8 (there at 13), at 12 it is busy
+    assert [snapshot.step for snapshot in planner.seen] == [0, 8]
+    assert [[frame.step for frame in snapshot.recent] for snapshot in planner.seen] == [[0], [7, 8]]
+    assert [i for i, t in enumerate(trace["ticks"]) if t["plan_arrived"]] == [5, 13]
+    with pytest.raises(ValueError, match="plan_every_steps must be at least 1, got 0"):
+        AgentConfig(plan_every_steps=0)
 
 
 def test_zero_latency_and_repeatability():

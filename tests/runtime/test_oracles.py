@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from predimem.oracles import RandomAgent, SolverAgent
+from predimem.oracles import EpisodicAgent, RandomAgent, SolverAgent
 from predimem.recording import TraceRecorder
 from predimem.runtime import run_episode
 from predimem.types import StepResult
@@ -48,6 +48,23 @@ def test_a_solver_begins_anew_and_its_ticks_carry_the_subtask() -> None:
         assert (result.status, result.steps, result.message) == ("failure", 4, "")
         assert [action[0] for action in environment.actions] == [0, 1, 2, 3]
         assert [tick["subtask"] for tick in recorder.trace["ticks"]] == ["phase 0", "phase 0", "phase 1", "phase 1"]
+
+
+def test_a_policy_with_a_state_begins_anew_with_each_episode() -> None:
+    solver, environment = CountingSolver(), CountingEnvironment(horizon=3)
+    order: list[str] = []
+
+    class Inner(SolverAgent):
+        def reset(self, instruction: str, episode_id: str) -> None:
+            order.append(f"agent {episode_id}")
+            super().reset(instruction, episode_id)
+
+    agent = EpisodicAgent(Inner(solver), lambda: order.append("policy"))
+    for seed in (0, 1):
+        run_episode(environment, agent, "count", "x", seed)
+        assert [action[0] for action in environment.actions] == [0, 1, 2]
+        assert agent.last_tick is not None and agent.last_tick.subtask == "phase 1"
+    assert order == ["policy", "agent count/0/x", "policy", "agent count/1/x"]
 
 
 def test_a_failure_says_why() -> None:

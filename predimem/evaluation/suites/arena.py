@@ -7,11 +7,13 @@ The simulation is made elsewhere and passed in: this module knows its interface 
 from __future__ import annotations
 
 import importlib.metadata
+import json
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from predimem.evaluation.suites.arena_deeds import UndueDeeds
 from predimem.types import Observation, StepResult
 
 VERSION = "1.0"  # to be raised whenever a task, a predicate or the scene changes so that figures change
@@ -42,6 +44,9 @@ class ArenaEnvironment:
     line), `stage_states` (one character a stage: + passed, - undone again, x failed, . to come),
     `failure` (why the episode failed; empty while it has not), `pours` and `clipped_actions` so far.
     Stages are looked at with each picture and when the episode ends, and repeated in between.
+    For those who explain failures: `stage_due` (index of the stage that is due after this step; all stages
+    passed: their number), `stage_facts` (as JSON, see `predimem.evaluation.stages.StageFacts`) and `undue`
+    (what was achieved at this step and was not due, one a line: see `arena_deeds.UndueDeeds`).
     """
 
     def __init__(self, env: Any, camera_every: int | None = 1, horizon: int | None = None):
@@ -84,6 +89,7 @@ class ArenaEnvironment:
         self._env.reset(seed=int(seed))
         self._step, self._images = 0, {}
         self._states = "." * self.simulation.task.stages
+        self._facts, self._deeds = _stage_facts(self.simulation), UndueDeeds(self.simulation)
         return self._observe(self._looks())
 
     def step(self, action: np.ndarray) -> StepResult:
@@ -110,6 +116,9 @@ class ArenaEnvironment:
                 "stages_total": len(labels),
                 "stage_labels": "\n".join(labels),
                 "stage_states": self._states,
+                "stage_due": int(self.simulation.progress.stage[0]),
+                "stage_facts": self._facts,
+                "undue": "\n".join(self._deeds.look(self._step)),
                 "failure": failure,
                 "pours": int(report["pours"][0]),
                 "clipped_actions": int(report["clipped_actions"][0]),
@@ -160,3 +169,22 @@ class ArenaEnvironment:
         if failed and due < len(states):
             states[due] = "x"
         return "".join(states)
+
+
+def _stage_facts(simulation: Any) -> str:
+    """The stages of the episode that has begun, as `predimem.evaluation.stages` reads them."""
+    variant, budgets = simulation.variant(), simulation.task.budgets_steps
+    return json.dumps(
+        [
+            {
+                "label": subtask.label,
+                "skill": str(subtask.skill),
+                "target": subtask.target,
+                "object": subtask.object,
+                "memory": subtask.memory or "",
+                "budget_steps": budget,
+                "evidence": evidence,
+            }
+            for subtask, budget, evidence in zip(variant.subtasks, budgets, variant.evidence, strict=True)
+        ]
+    )

@@ -1,0 +1,44 @@
+"""Training in rounds (DAgger): the actor of the last round plays, the expert labels what it met, training goes on.
+
+Whoever calls this says how roll-outs are made: this package knows no simulator.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+from actor.train import CHECKPOINT_FILE, SUMMARY_FILE, ActorTrainConfig, DaggerConfig, train
+
+Collect = Callable[[Path, Path, int], None]
+"""(weights folder of the actor, folder for its labelled episodes, round from 1 on): makes what is missing there."""
+
+
+def train_rounds(config: ActorTrainConfig, collect: Collect, progress: bool = True) -> Path:
+    """All rounds, each in its folder below `config.out`; returns the last one's weights folder.
+
+    After Ctrl-C (KeyboardInterrupt) the same call goes on: finished rounds are kept, a begun one is resumed.
+    Raises what `train` and `collect` raise.
+    """
+    out, weights = Path(config.out), Path()
+    rollouts: list[str] = []
+    for number in range(config.dagger.rounds + 1):
+        run = out / f"round{number}"
+        steps, previous = config.steps, None
+        if number:
+            collect(weights, out / f"rollouts{number}", number)
+            rollouts.append(str(out / f"rollouts{number}"))
+            steps, previous = config.dagger.steps, str(weights)
+        this = dataclasses.replace(
+            config,
+            out=str(run),
+            steps=steps,
+            more_episodes=(*config.more_episodes, *rollouts),
+            continue_from=previous or config.continue_from,
+            dagger=DaggerConfig(),
+        )
+        weights = run / "weights"
+        if not (run / SUMMARY_FILE).is_file() or not weights.is_dir():
+            weights = train(this, resume=(run / CHECKPOINT_FILE).is_file(), progress=progress)
+    return weights

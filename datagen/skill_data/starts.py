@@ -1,0 +1,157 @@
+"""States to begin from: the scene as earlier subtasks leave it, the hand anywhere, set without physics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from datagen.arena.fixtures import DOOR, DRAWERS, JOINTS, KITCHEN, PLACES
+from datagen.arena.subtasks import Skill, Subtask
+from datagen.skills.arm import Arm
+from datagen.skills.door import OPENED_RAD
+from datagen.skills.drawer import LOOK_FROM_HANDLE_M, LOOK_PITCH_RAD, PULLED_M, nearest_forward
+from datagen.skills.labels import action_of, advance
+from datagen.skills.pick import half_height_m
+from datagen.skills.place import slot_m, table_point_m
+from datagen.skills.reactive import Advice, advise, grasped_width_m, handle_m, has_expert, holding
+from datagen.skills.rotations import UP, rotation_matrix, top_down
+from datagen.skills.snapshot import OPEN_GAP_M, Hand, Snapshot
+
+WORKSPACE_LOW_M, WORKSPACE_HIGH_M = (-0.36, -0.28, 0.16), (0.02, 0.32, 0.46)  # of the TCP
+PULLED_SPREAD_M, PLACED_SPREAD_M, GRASP_SPREAD_M = 0.012, 0.008, 0.004
+LATE_SHARE = 0.7  # of independent frames come from within the motion
+LONGEST_STEPS = 100
+
+
+def stages_with_expert(subtasks: Sequence[Subtask], skills: Sequence[str]) -> list[int]:
+    return [i for i, s in enumerate(subtasks) if s.skill.value in skills and has_expert(s)]
+
+
+def leave(scene: Snapshot, arm: Arm, subtasks: Sequence[Subtask], rng: np.random.Generator) -> str:
+    """Change the scene as subtasks that were done leave it; returns what the hand holds then, or ""."""
+    held = ""
+    for subtask in subtasks:
+        if subtask.skill is Skill.MOVE:
+            held = subtask.object
+        elif subtask.skill is Skill.PLACE:
+            _set_down(scene, subtask.object, subtask.target, rng)
+            held = ""
+        elif subtask.skill is Skill.OPEN:
+            _open(scene, subtask.target, rng)
+        elif subtask.skill is Skill.CLOSE:
+            _shut(scene, subtask.target)
+    return held
+
+
+def draw_hand(scene: Snapshot, arm: Arm, held: str, before: Subtask | None, rng: np.random.Generator) -> Hand:
+    """Where the subtask `before` may have left the hand, or anywhere; what it holds is put into it."""
+    turn = rotation_matrix(rng.normal(0.0, (0.06, 0.06, 0.35)))
+    position, rotation = rng.uniform(WORKSPACE_LOW_M, WORKSPACE_HIGH_M), turn @ arm.rest_rotation
+    gap_m = OPEN_GAP_M
+    if not held and rng.random() < 0.5:
+        position, rotation = arm.home_position + rng.normal(0.0, 0.02, 3), turn @ arm.rest_rotation
+        if before is not None and before.skill is Skill.OPEN and before.target in DRAWERS:
+            position = handle_m(scene, before.target) + LOOK_FROM_HANDLE_M + rng.normal(0.0, 0.02, 3)
+            rotation = nearest_forward(arm, LOOK_PITCH_RAD)
+        elif before is not None and before.skill is Skill.CLOSE:
+            gap_m = 0.0
+    hand = Hand(position, rotation, gap_m)
+    if held:
+        _into_hand(scene, arm, hand, held, rng)
+    return hand
+
+
+def wander(hand: Hand, scene: Snapshot, arm: Arm, subtask: Subtask, rng: np.random.Generator) -> Hand:
+    """Some steps of the expert, with noise, without physics; then a little off its way. `scene` moves along."""
+    if rng.random() > LATE_SHARE:
+        return hand
+    for _ in range(int(rng.integers(LONGEST_STEPS))):
+        advice = advise(arm, hand, scene, subtask)
+        noisy = Advice(advice.step_m + rng.normal(0.0, 0.001, 3), advice.turn_rad, advice.gripper)
+        hand = advance(hand, scene, noisy)
+    if hand.gap_m < 0.9 * OPEN_GAP_M and not any(holding(hand, scene, o) for o in scene.objects):
+        return hand  # at a handle, or pushing
+    off_m = rng.normal(0.0, 0.01, 3) * rng.integers(0, 3)
+    before, after = hand, hand.moved(off_m, rng.normal(0.0, 0.04, 3))
+    after.position[2] = max(after.position[2], 0.012, before.position[2] - 0.005)
+    for object in scene.objects:
+        if holding(before, scene, object):
+            scene.carry(object, before, after)
+    return after
+
+
+def write(env: Any, arm: Arm, scene: Snapshot, hand: Hand) -> bool:
+    """Make it so in the simulation, everything at rest; False, and nothing is changed, where the arm cannot reach."""
+    import sapien
+    import torch
+    from transforms3d.quaternions import mat2quat
+
+    from datagen.arena.mats import carry_mats
+
+    q, reached = arm.kinematics.solve(hand.position, hand.rotation)
+    if not reached:
+        return False
+    qpos = torch.tensor(np.r_[q, hand.gap_m / 2, hand.gap_m / 2][None], dtype=torch.float32)
+    robot = env.agent.robot
+    robot.set_qpos(qpos)
+    robot.set_qvel(torch.zeros_like(qpos))
+    robot.set_joint_drive_targets(qpos, robot.active_joints)
+    for fixture in (env.fixtures[name] for name in KITCHEN):
+        names = [joint.name for joint in fixture.active_joints]
+        opening = [scene.openings[DOOR if joint == "door" else joint] for joint in names]
+        fixture.set_qpos(torch.tensor([opening], dtype=torch.float32))
+        fixture.set_qvel(torch.zeros(1, len(names)))
+    for name in scene.objects:
+        position, rotation = scene.poses[name]
+        env.objects[name].set_pose(sapien.Pose(list(position), list(mat2quat(rotation))))
+        env.objects[name].set_linear_velocity(torch.zeros(1, 3))
+        env.objects[name].set_angular_velocity(torch.zeros(1, 3))
+    carry_mats(env)
+    return True
+
+
+def settle(driver: Any, hold: float, steps: int = 4) -> None:
+    """A few control steps of physics without moving, the gripper commanded to `hold`."""
+    action = action_of(Advice(np.zeros(3), np.zeros(3), hold))
+    for _ in range(steps):
+        driver.step(action)
+
+
+def _open(scene: Snapshot, joint: str, rng: np.random.Generator) -> None:
+    if joint in DRAWERS:
+        scene.slide(joint, PULLED_M - abs(rng.normal(0.0, PULLED_SPREAD_M)))
+    else:
+        scene.openings[joint] = OPENED_RAD + rng.normal(0.0, 0.03)
+
+
+def _shut(scene: Snapshot, joint: str) -> None:
+    assert joint in JOINTS
+    if joint in DRAWERS:
+        scene.slide(joint, 0.0)
+    else:
+        scene.openings[joint] = 0.0
+
+
+def _set_down(scene: Snapshot, object: str, place: str, rng: np.random.Generator) -> None:
+    floor = table_point_m(scene, object) if place == "table" else slot_m(scene, object, place)
+    yaw = rotation_matrix((rng.integers(2) * np.pi + rng.normal(0.0, 0.1)) * UP)
+    scene.put(object, floor, yaw)
+    inside = PLACES[place].frame == DOOR  # there things stand on a side; so much is not modelled here
+    height = scene.extent(object).half_m[1] if inside else half_height_m(scene, object)
+    spread = np.array([*rng.normal(0.0, PLACED_SPREAD_M, 2), 0.001])
+    scene.put(object, floor + height * UP + spread, yaw)
+
+
+def _into_hand(scene: Snapshot, arm: Arm, hand: Hand, object: str, rng: np.random.Generator) -> None:
+    """As `known_grasp` would have grasped it where it stands."""
+    grasp = scene.grasp(arm, object)
+    if grasp is None:
+        raise ValueError(f"nothing can grasp {object} where it stands")
+    position, rotation = grasp
+    hand.rotation = top_down(rng.uniform(-0.8, 0.8) + np.pi / 2) if rng.random() < 0.3 else rotation
+    hand.position[2] = max(hand.position[2], 0.24)
+    offset = rotation.T @ (scene.position_m(object) - position) + rng.normal(0.0, GRASP_SPREAD_M, 3) * [1, 0, 1]
+    scene.put(object, hand.position + hand.rotation @ offset, hand.rotation @ rotation.T @ scene.rotation(object))
+    hand.gap_m = grasped_width_m(hand, scene, object)

@@ -1,0 +1,87 @@
+"""Labels for any state: the actions that an expert would take from there on, rolled out without physics.
+
+Actions are those of `pd_ee_delta_pose`, one for each control step (20 Hz), so that a chunk can be played as
+it is. What an action commands is relative to where the gripper is, and the arm covers `REACHED_SHARE` of it
+within the step, without a delay: so commanded steps add up to a path, and no controller is simulated.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from transforms3d.euler import mat2euler
+
+from datagen.arena.fixtures import CABINET, DRAWERS
+from datagen.skills.arm import CLOSED, DELTA_M, DELTA_RAD, Arm
+from datagen.skills.execute import Order
+from datagen.skills.pick import EMPTY_GAP_M
+from datagen.skills.reactive import HANDLE_GAP_M, Advice, advise, around, grasped_width_m, handle_m, holding
+from datagen.skills.rotations import rotation_matrix
+from datagen.skills.snapshot import CLOSING_M, OPEN_GAP_M, OPENING_SHARE, Hand, Snapshot
+
+REACHED_SHARE = 0.403  # of a commanded step; measured, in free space
+HANDLE_REACH_M = 0.02
+FINGER_M = 0.015  # the closed fingers push with what is this far ahead of the TCP
+
+
+def action_of(advice: Advice) -> np.ndarray:
+    """float32 [7]: the action of `pd_ee_delta_pose` that moves the hand as advised."""
+    moved = advice.step_m / (REACHED_SHARE * DELTA_M)
+    # ManiSkill scales the rotation by its lower bound, which is negative: the sign is turned.
+    turned = -np.array(mat2euler(rotation_matrix(advice.turn_rad / REACHED_SHARE), "rxyz")) / DELTA_RAD
+    return np.r_[np.clip(moved, -1, 1), np.clip(turned, -1, 1), advice.gripper].astype(np.float32)
+
+
+def chunk(arm: Arm, hand: Hand, scene: Snapshot, subtask: Order, steps: int) -> np.ndarray:
+    """float32 [steps, 7]: the expert's next actions. hand and scene stay as they are."""
+    scene = scene.copy()
+    actions = []
+    for _ in range(steps):
+        advice = advise(arm, hand, scene, subtask)
+        actions.append(action_of(advice))
+        hand = advance(hand, scene, advice)
+    return np.stack(actions)
+
+
+def advance(hand: Hand, scene: Snapshot, advice: Advice) -> Hand:
+    """One control step without physics: the hand after it; what it holds, pulls and pushes moves along in `scene`."""
+    after = hand.moved(advice.step_m, advice.turn_rad)
+    held = next((o for o in scene.objects if holding(hand, scene, o)), None)
+    pulled = next((d for d in DRAWERS if _grips(hand, scene, d)), None)
+    if advice.gripper == CLOSED:
+        if held is not None:
+            scene.carry(held, hand, after)
+        elif pulled is not None:
+            opening = scene.opening(pulled) + float(hand.position[0] - after.position[0])
+            scene.slide(pulled, float(np.clip(opening, 0.0, CABINET.travel_m)))
+        _push(hand, after, scene)
+        after.gap_m = min(hand.gap_m, max(hand.gap_m - CLOSING_M, _stop_m(hand, scene)))
+    else:
+        after.gap_m = hand.gap_m + OPENING_SHARE * (OPEN_GAP_M - hand.gap_m)
+    return after
+
+
+def _grips(hand: Hand, scene: Snapshot, drawer: str) -> bool:
+    return _at_handle(hand, scene, drawer) and EMPTY_GAP_M < hand.gap_m < HANDLE_GAP_M + 0.008
+
+
+def _at_handle(hand: Hand, scene: Snapshot, drawer: str) -> bool:
+    return bool(np.linalg.norm(hand.position - handle_m(scene, drawer)) < HANDLE_REACH_M)
+
+
+def _push(hand: Hand, after: Hand, scene: Snapshot) -> None:
+    if hand.gap_m > EMPTY_GAP_M:
+        return
+    for drawer in DRAWERS:
+        handle = handle_m(scene, drawer)
+        touches = np.abs(hand.position[1:] - handle[1:]).max() < 0.03
+        into = float(after.position[0] + FINGER_M - handle[0])
+        if touches and 0.0 < into < 0.05:
+            scene.slide(drawer, max(0.0, scene.opening(drawer) - into))
+
+
+def _stop_m(hand: Hand, scene: Snapshot) -> float:
+    """How far apart the fingers are when they have closed on what is between them."""
+    for object in scene.objects:
+        if around(hand, scene, object):
+            return grasped_width_m(hand, scene, object)
+    return HANDLE_GAP_M if any(_at_handle(hand, scene, d) for d in DRAWERS) else 0.0

@@ -1,0 +1,69 @@
+"""What the planner would have seen at any step of an episode: the same memory bank, replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from memory_bank import MemoryBank, MemoryConfig
+from predimem.episodes import Episode
+from predimem.types import Frame, MemorySnapshot, Observation
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """What the planner sees and what it should answer. positions are 1-indexed in snapshot.recent.
+    sources: per keyframe of the snapshot, the episode that its frame is from."""
+
+    episode: Episode
+    snapshot: MemorySnapshot
+    subtask: str
+    positions: tuple[int, ...]
+    sources: tuple[Episode, ...]
+
+    @property
+    def spliced(self) -> bool:
+        return any(source is not self.episode for source in self.sources)
+
+
+class Replay:
+    """`replay[t]` is the snapshot at step t of an episode whose planner nominates these steps as they happen.
+
+    lag_steps: for a text memory, how many control steps after the recording the planner named its subtasks;
+    negative if it named them too early. The bank sees no pictures: those of a snapshot are read when it is
+    asked for, so that a few snapshots of a long episode cost little.
+    """
+
+    def __init__(self, episode: Episode, memory: MemoryConfig, nominated: Sequence[int], lag_steps: int = 1):
+        self._episode = episode
+        self._snapshots: list[MemorySnapshot] = []
+        bank = MemoryBank(memory)
+        bank.reset(f"{episode.task}-{episode.seed}", episode.instruction)
+        for step in range(len(episode)):
+            bank.observe(Observation(step, {}, episode.state[step], step / episode.control_hz))
+            if step in nominated:
+                bank.nominate([step])
+            if memory.past_subtasks and step >= lag_steps:
+                bank.note_subtask(episode.subtask_at(min(step - lag_steps, len(episode) - 1)))
+            self._snapshots.append(bank.snapshot())
+
+    def __len__(self) -> int:
+        return len(self._snapshots)
+
+    def __getitem__(self, step: int) -> MemorySnapshot:
+        snapshot = self._snapshots[step]
+        recent = tuple(frame_at(self._episode, frame.step) for frame in snapshot.recent)
+        keyframes = tuple(frame_at(self._episode, frame.step) for frame in snapshot.keyframes)
+        return replace(snapshot, recent=recent, keyframes=keyframes)
+
+
+def frame_at(episode: Episode, step: int) -> Frame:
+    """The frame of one step as a memory bank would keep it."""
+    images = {camera: frames[step] for camera, frames in episode.images.items()}
+    return Frame(step, step / episode.control_hz, images)
+
+
+def observation_at(episode: Episode, step: int) -> Observation:
+    """What the robot sensed at one step of an episode."""
+    frame = frame_at(episode, step)
+    return Observation(step, frame.images, episode.state[step], frame.time_s)

@@ -1,0 +1,146 @@
+"""How well a planner follows the subtasks of long episodes: recorded frames, its own memory.
+
+As in `planner.evaluate` the frames are those of the recording, whatever the planner answers. What is counted is
+when it names which subtask: inside the subtasks and around their changes, where they depend on memory, and which
+switches come too early, too late or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from memory_bank import MemoryBank, MemoryConfig
+from planner.dataset import keyframe_targets
+from planner.evaluate import replay_plans
+from predimem.episodes import Episode
+from predimem.interfaces import Planner
+
+
+@dataclass(frozen=True)
+class TrackingConfig:
+    """latency_steps: control steps from a snapshot to its plan, which is also when the next is taken.
+    tolerance_steps: how far from a change of subtask an answer belongs to the change, and a switch may come.
+    keyframe_tolerance_steps: how far from its target a stored keyframe may lie.
+    nominate: which keyframes are the targets (`planner.dataset.DatasetConfig.nominate`)."""
+
+    latency_steps: int = 8
+    tolerance_steps: int = 20
+    keyframe_tolerance_steps: int = 12
+    nominate: str = "subtask_ends"
+
+
+@dataclass(frozen=True, eq=False)
+class Track:
+    """The answers for one episode, as (step, subtask or None), and the keyframes that were stored in the end."""
+
+    episode: Episode
+    answers: Sequence[tuple[int, str | None]]
+    keyframes: Sequence[int]
+
+
+@dataclass(frozen=True)
+class TrackingScores:
+    """Shares, None where there is nothing to count. inside, boundary: right answers further from a change of
+    subtask than the tolerance, or nearer. memory: inside, of subtasks that depend on memory. spans: subtasks of
+    which most inside answers are right. premature, late, missed: of all changes. keyframe_precision, _recall:
+    against the targets; annotated_recall: against all annotated keyframes. counts: what each is a share of."""
+
+    inside: float | None = None
+    boundary: float | None = None
+    memory: float | None = None
+    spans: float | None = None
+    premature: float | None = None
+    late: float | None = None
+    missed: float | None = None
+    keyframe_precision: float | None = None
+    keyframe_recall: float | None = None
+    annotated_recall: float | None = None
+    invalid: float | None = None
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def track_planner(
+    planner: Planner, episodes: Sequence[Episode], memory: MemoryConfig, config: TrackingConfig | None = None
+) -> list[Track]:
+    """Ask a planner all through recorded episodes. Raises ValueError for none."""
+    if not episodes:
+        raise ValueError("no episodes to replay")
+    config = config or TrackingConfig()
+    tracks = []
+    for episode in episodes:
+        bank = MemoryBank(memory)
+        bank.reset(f"{episode.task}-{episode.seed}", episode.instruction)
+        plans = replay_plans(planner, bank, episode, config.latency_steps)
+        answers = [(step, plan.subtask) for step, plan, _ in plans]
+        tracks.append(Track(episode, answers, bank.keyframe_steps))
+    return tracks
+
+
+def score_by_group(tracks: Sequence[Track], config: TrackingConfig | None = None) -> dict[str, TrackingScores]:
+    """Scores over all ("all"), for each category that the episodes' metadata name, and for each task."""
+    groups: dict[str, list[Track]] = {"all": list(tracks)}
+    for key in ("category", "task"):
+        for track in tracks:
+            name = track.episode.task if key == "task" else track.episode.metadata.get(key)
+            if name:
+                groups.setdefault(name, []).append(track)
+    return {name: score(group, config or TrackingConfig()) for name, group in groups.items()}
+
+
+def score(tracks: Sequence[Track], config: TrackingConfig) -> TrackingScores:
+    """All figures over these episodes taken together."""
+    found: dict[str, list[bool]] = {}
+    for track in tracks:
+        for name, value in (*_answers(track, config), *_switches(track, config), *_keyframes(track, config)):
+            found.setdefault(name, []).append(value)
+    shares = {name: round(float(np.mean(values)), 4) for name, values in found.items()}
+    return TrackingScores(**shares, counts={name: len(values) for name, values in found.items()})
+
+
+def _answers(track: Track, config: TrackingConfig) -> Iterable[tuple[str, bool]]:
+    episode = track.episode
+    depends = episode.metadata.get("spans_memory") or [""] * len(episode.subtasks)
+    changes = [span.start for span in episode.subtasks[1:]]
+    for span, memory in zip(episode.subtasks, depends, strict=True):
+        inside = []
+        for step, answer in track.answers:
+            if not span.start <= step < span.end:
+                continue
+            right = answer == span.label
+            yield "invalid", answer is None
+            if any(abs(step - change) <= config.tolerance_steps for change in changes):
+                yield "boundary", right
+                continue
+            inside.append(right)
+            yield "inside", right
+            if memory:
+                yield "memory", right
+        if inside:
+            yield "spans", float(np.mean(inside)) > 0.5
+
+
+def _switches(track: Track, config: TrackingConfig) -> Iterable[tuple[str, bool]]:
+    """A change is missed if the new subtask is not named before the next change, or the end."""
+    for before, after in zip(track.episode.subtasks, track.episode.subtasks[1:], strict=False):
+        if before.label == after.label:
+            continue
+        first = next((t for t, a in track.answers if before.start <= t < after.end and a == after.label), None)
+        yield "premature", first is not None and first < after.start - config.tolerance_steps
+        yield "late", first is not None and first > after.start + config.tolerance_steps
+        yield "missed", first is None
+
+
+def _keyframes(track: Track, config: TrackingConfig) -> Iterable[tuple[str, bool]]:
+    targets, near = keyframe_targets(track.episode, config.nominate), config.keyframe_tolerance_steps
+    for kept in track.keyframes:
+        yield "keyframe_precision", any(abs(kept - target) <= near for target in targets)
+    for name, wanted in (("keyframe_recall", targets), ("annotated_recall", track.episode.keyframes)):
+        for target in wanted:
+            yield name, any(abs(kept - target) <= near for kept in track.keyframes)

@@ -1,0 +1,117 @@
+"""Labelled pictures become episodes, and starts are what earlier subtasks leave."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from datagen.skill_data.config import SkillDataConfig
+from datagen.skill_data.driver import Driver
+from datagen.skill_data.labelled import Labelled, episode_of, possible, project
+from datagen.skill_data.rollouts import start, until_grip
+from datagen.skill_data.starts import draw_hand, leave, stages_with_expert, wander, write
+from datagen.skills.reactive import holding
+from datagen.skills.snapshot import Hand, Snapshot
+from predimem.config import ConfigError
+from predimem.episodes import episode_path, load_episode, save_episode
+from tests.datagen.skills import arena
+
+SKILLS = ("Move", "Place", "Open", "Close")
+
+
+def labelled(subtask: str, others: tuple[str, ...], value: float) -> Labelled:
+    labels = (subtask, *others)
+    return Labelled(
+        images={"a": np.full((8, 8, 3), int(value), np.uint8), "b": np.zeros((8, 8, 3), np.uint8)},
+        state=np.full(17, value, np.float32),
+        subtask=subtask,
+        chunks={label: np.full((16, 7), value + i, np.float32) for i, label in enumerate(labels)},
+        targets_m={label: np.full(3, value) for label in labels},
+        pixels={label: np.full((2, 2), 0.5) for label in labels},
+    )
+
+
+def test_an_episode_has_the_labels_where_they_were_given(tmp_path: Path) -> None:
+    frames = [labelled("pick x", ("open y",), 1.0), labelled("open y", (), 5.0)]
+    path = episode_path(tmp_path, "T", 20_000)
+    save_episode(path, episode_of(frames, "T", 20_000, 0.0, {"kind": "frames"}))
+    episode = load_episode(path)
+    alternatives = episode.alternatives
+    assert alternatives is not None and alternatives.subtasks == ("open y", "pick x")
+    np.testing.assert_array_equal(alternatives.valid, [[True, True], [True, False]])
+    assert alternatives.chunks[0, 1, 0, 0] == 1.0 and alternatives.chunks[0, 0, 0, 0] == 2.0
+    assert alternatives.chunks[1, 0, 0, 0] == 5.0
+    assert np.isnan(alternatives.targets_m[1, 1]).all() and np.isfinite(alternatives.targets_m[1, 0]).all()
+    np.testing.assert_array_equal(episode.actions, [np.ones(7), np.full(7, 5.0)])
+    assert [episode.subtask_at(t) for t in range(2)] == ["pick x", "open y"]
+    assert episode.images["a"][1][0, 0, 0] == 5
+
+
+def test_a_point_in_a_picture() -> None:
+    matrix = np.array([[50.0, 0, 50, 0], [0, 50, 50, 0], [0, 0, 1, 0]])  # 100 px wide, looking along z
+    np.testing.assert_allclose(project(np.array([0.0, 0.5, 1.0]), matrix, (100, 100)), [0.5, 0.75])
+    assert np.isnan(project(np.array([0.0, 1.1, 1.0]), matrix, (100, 100))).all()
+    assert np.isnan(project(np.array([0.0, 0.0, -1.0]), matrix, (100, 100))).all()
+
+
+def test_a_chunk_is_cut_after_the_gripper_changes() -> None:
+    actions = np.ones((16, 7))
+    assert until_grip(actions, 8) == 8
+    actions[2:, 6] = -1
+    assert until_grip(actions, 8) == 5
+    actions[2:, 6], actions[7:, 6] = 1, -1
+    assert until_grip(actions, 8) == 8
+
+
+def test_evaluation_seeds_are_refused() -> None:
+    with pytest.raises(ValueError, match="not a training seed"):
+        SkillDataConfig(first_seed=900_000)
+    with pytest.raises(ConfigError, match="more than chunk_steps"):
+        SkillDataConfig(chunk_steps=4)
+
+
+def test_the_scene_is_left_as_subtasks_leave_it() -> None:
+    env = arena(14, 20_000)
+    arm = Driver(env).arm
+    subtasks = env.variant().subtasks  # open, pick, place, close, and again
+    scene, rng = Snapshot.of(env), np.random.default_rng(0)
+    drawer, object = subtasks[0].target, subtasks[1].object
+    assert leave(scene, arm, subtasks[:2], rng) == object
+    assert scene.opening(drawer) > 0.12
+    hand = draw_hand(scene, arm, object, subtasks[1], rng)
+    assert holding(hand, scene, object)
+    assert write(env, arm, scene, hand)
+    now = Snapshot.of(env)
+    np.testing.assert_allclose(now.position_m(object), scene.position_m(object), atol=1e-5)
+    assert now.opening(drawer) == pytest.approx(scene.opening(drawer), abs=1e-5)
+    np.testing.assert_allclose(Hand.of(arm).position, hand.position, atol=2e-3)
+    assert not possible(subtasks[4], hand, scene)  # the hand is full
+    assert leave(scene, arm, subtasks[2:4], rng) == ""
+    assert scene.opening(drawer) == 0.0
+    env.close()
+
+
+def test_wandering_needs_no_physics_and_stays_above_the_table() -> None:
+    env = arena(2, 20_001)
+    arm = Driver(env).arm
+    subtasks = env.variant().subtasks
+    lifted = 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        scene = Snapshot.of(env)
+        hand = wander(draw_hand(scene, arm, "", None, rng), scene, arm, subtasks[0], rng)
+        assert hand.position[2] > 0.0 and 0.0 <= hand.gap_m <= 0.0801
+        lifted += scene.position_m(subtasks[0].object)[2] > 0.06
+    assert 0 < lifted < 12
+    env.close()
+
+
+def test_a_start_in_physics_holds_what_it_shall_hold() -> None:
+    env = arena(14, 20_002)
+    driver = Driver(env)
+    stage = start(env, driver, ("Place",), np.random.default_rng(3))
+    assert stage is not None
+    subtask = env.variant().subtasks[stage]
+    assert holding(Hand.of(driver.arm), Snapshot.of(env), subtask.object)
+    assert stages_with_expert(env.variant().subtasks, SKILLS) == list(range(8))
+    env.close()

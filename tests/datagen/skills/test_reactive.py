@@ -1,0 +1,152 @@
+"""Experts without memory do their subtasks in physics, and labels say where the hand will be."""
+
+import numpy as np
+import pytest
+
+from datagen.arena.environment import ArenaEnv
+from datagen.arena.predicates import Held
+from datagen.arena.subtasks import Subtask, pick, place, pour
+from datagen.skill_data.driver import Driver
+from datagen.skills.arm import CLOSED, OPEN
+from datagen.skills.labels import REACHED_SHARE, action_of, advance, chunk
+from datagen.skills.reactive import Advice, advise, grasped_width_m, handle_m, has_expert, holding, target_m
+from datagen.skills.rotations import angle_between_rad
+from datagen.skills.snapshot import Hand, Snapshot
+from tests.datagen.skills import arena
+
+STEPS, AFTER_STEPS = 160, 10  # a drawer counts as open long before it is open wide enough to be filled
+UP_ADVICE = Advice(np.array([0.0, 0.0, 0.01]), np.zeros(3), CLOSED)
+
+
+def do(env: ArenaEnv, driver: Driver, subtask: Subtask) -> bool:
+    left = STEPS
+    while left:
+        driver.step(action_of(advise(driver.arm, Hand.of(driver.arm), Snapshot.of(env), subtask)))
+        done = bool(subtask.done(env.world())[0])
+        left = min(left, AFTER_STEPS + 1) - 1 if done else left - 1
+    return bool(subtask.done(env.world())[0])
+
+
+def over(scene: Snapshot, driver: Driver, object: str) -> Hand:
+    grasp = scene.grasp(driver.arm, object)
+    assert grasp is not None
+    return Hand(*grasp, gap_m=0.08)
+
+
+def test_they_fill_and_shut_a_drawer() -> None:
+    env = arena(14, 1000)
+    driver = Driver(env)
+    for subtask in env.variant().subtasks[:4]:
+        assert do(env, driver, subtask), subtask.label
+    env.close()
+
+
+def test_a_missed_object_is_picked_all_the_same() -> None:
+    env = arena(2, 1000)
+    driver = Driver(env)
+    for _ in range(6):  # in the air, away from everything
+        driver.step(action_of(Advice(np.zeros(3), np.zeros(3), CLOSED)))
+    assert driver.arm.finger_gap_m < 0.005
+    assert do(env, driver, pick("pick butter", "butter"))
+    env.close()
+
+
+def test_a_chunk_tells_where_the_hand_will_be() -> None:
+    """The roll-out without physics, against physics, over 16 steps of one chunk that is played as it is."""
+    env = arena(2, 1001)
+    driver = Driver(env)
+    scene, hand = Snapshot.of(env), Hand.of(driver.arm)
+    before = scene.position_m("butter").copy()
+    actions = chunk(driver.arm, hand, scene, pick("pick butter", "butter"), 16)
+    assert actions.shape == (16, 7) and actions.dtype == np.float32 and np.abs(actions).max() <= 1
+    np.testing.assert_array_equal(scene.position_m("butter"), before)
+    started = hand.position.copy()
+    for action in actions:
+        driver.step(action)
+        hand = hand.moved(0.1 * REACHED_SHARE * action[:3].astype(float), np.zeros(3))
+    assert np.linalg.norm(hand.position - started) > 0.1
+    np.testing.assert_allclose(driver.arm.true_position, hand.position, atol=0.015)  # turning at the same time
+    env.close()
+
+
+def test_the_driver_moves_as_the_arena_does() -> None:
+    """Its joint targets and ManiSkill's own inverse kinematics, by the same actions."""
+    rng = np.random.default_rng(0)
+    actions = rng.uniform(-0.4, 0.4, (12, 7)) * np.r_[np.ones(6), 1]
+    ends = []
+    for mode in ("pd_joint_pos", "pd_ee_delta_pose"):
+        env = arena(2, 1002, mode)
+        driver = Driver(env) if mode == "pd_joint_pos" else None
+        for action in actions:
+            action[6] = OPEN
+            if driver is not None:
+                driver.step(action)
+            else:
+                env.step(action.astype(np.float32))
+        ends.append(env.proprioception()[:10])
+        env.close()
+    np.testing.assert_allclose(ends[0][:3], ends[1][:3], atol=0.006)
+    np.testing.assert_allclose(ends[0][3:9], ends[1][3:9], atol=0.03)
+
+
+def test_what_is_held_pulled_and_pushed_moves_along() -> None:
+    env = arena(4, 1000)
+    driver = Driver(env)
+    scene = Snapshot.of(env)
+    hand = over(scene, driver, "butter")
+    for _ in range(4):
+        hand = advance(hand, scene, Advice(np.zeros(3), np.zeros(3), CLOSED))
+    assert hand.gap_m == pytest.approx(grasped_width_m(hand, scene, "butter")) and holding(hand, scene, "butter")
+    height = scene.position_m("butter")[2]
+    for _ in range(10):
+        hand = advance(hand, scene, UP_ADVICE)
+    assert scene.position_m("butter")[2] == pytest.approx(height + 0.1)
+    hand = advance(hand, scene, Advice(np.zeros(3), np.zeros(3), OPEN))
+    assert not holding(hand, scene, "butter")
+
+    pulling = Hand(handle_m(scene, "top_drawer"), driver.arm.rest_rotation, 0.016)
+    for _ in range(5):
+        pulling = advance(pulling, scene, Advice(np.array([-0.01, 0.0, 0.0]), np.zeros(3), CLOSED))
+    assert scene.opening("top_drawer") == pytest.approx(0.05)
+    np.testing.assert_allclose(pulling.position, handle_m(scene, "top_drawer"), atol=1e-6)
+
+    pushing = Hand(handle_m(scene, "top_drawer") - [0.02, 0.0, 0.0], driver.arm.rest_rotation, 0.0)
+    for _ in range(8):
+        pushing = advance(pushing, scene, Advice(np.array([0.01, 0.0, 0.0]), np.zeros(3), CLOSED))
+    assert scene.opening("top_drawer") == pytest.approx(0.0, abs=1e-6)
+    env.close()
+
+
+def test_things_in_a_drawer_move_with_it() -> None:
+    env = arena(4, 1000)
+    scene = Snapshot.of(env)
+    drawer = env.variant().start["cookies"]
+    before, butter = scene.position_m("cookies").copy(), scene.position_m("butter").copy()
+    scene.slide(drawer, 0.1)
+    np.testing.assert_allclose(scene.position_m("cookies"), before - [0.1, 0.0, 0.0])
+    np.testing.assert_allclose(scene.position_m("butter"), butter)
+    env.close()
+
+
+def test_targets_and_experts() -> None:
+    env = arena(4, 1000)
+    scene = Snapshot.of(env)
+    np.testing.assert_allclose(target_m(scene, pick("", "butter")), scene.position_m("butter"))
+    assert has_expert(pick("", "butter")) and has_expert(place("", "butter", "top_drawer"))
+    assert not has_expert(place("", "butter", "microwave_left"))
+    assert not has_expert(pour("", "milk", "mug_red", 1))
+    assert not bool(Held("butter")(env.world())[0])
+    env.close()
+
+
+def test_an_action_turns_the_way_it_is_advised() -> None:
+    env = arena(2, 1003)
+    driver = Driver(env)
+    start = driver.arm.true_rotation
+    for _ in range(10):
+        driver.step(action_of(Advice(np.zeros(3), np.array([0.0, 0.0, 0.03]), OPEN)))
+    turned = driver.arm.true_rotation
+    assert angle_between_rad(start, turned) == pytest.approx(0.3, abs=0.03)
+    axis = turned @ start.T
+    assert axis[1, 0] > 0.2  # about +z of the world
+    env.close()

@@ -1,0 +1,94 @@
+"""Episodes that are played again: those that come out the same, those that do not, and players that are others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from predimem.evaluation.course import CourseDigest
+from predimem.evaluation.jobs import EvaluationError
+from predimem.evaluation.run import run_evaluation
+from predimem.evaluation.verify import format_verification, verify_results
+from predimem.interfaces import Subscriber
+from predimem.types import EpisodeResult
+from tests.evaluation.fake_player import FakePlayer, play_frames
+from tests.evaluation.test_run import config
+
+
+@dataclass
+class OtherPlayer(FakePlayer):
+    """As FakePlayer, but one seed takes fewer steps, and one other ends the same way without planning."""
+
+    shorter_seed: int = -1
+    planless_seed: int = -1
+
+    def play(self, task: str, agent: str, seed: int, subscribers: Sequence[Subscriber]) -> EpisodeResult:
+        result = super().play(task, agent, seed, ())
+        if seed == self.shorter_seed:
+            result = replace(result, steps=result.steps - 1)
+        plans = agent != "reactive" and seed != self.planless_seed
+        return play_frames(subscribers, result, planner=plans)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("results")
+    run_evaluation(config(out, agents=("reactive",)), partial(FakePlayer, error_seed=900_001))
+    return out / "results.json"
+
+
+def test_the_same_player_gives_the_same_episodes(results: Path) -> None:
+    verification = verify_results(results, FakePlayer, sample=5, workers=2)
+    assert not verification.different and verification.episodes == 8  # of 10; two ended in an error
+    assert all(c.same_course for c in verification.checked) and len(verification.checked) == 5
+    assert 900_001 not in [c.seed for c in verification.checked]
+    again = verify_results(results, FakePlayer, sample=5)
+    assert again == verification
+    other = verify_results(results, FakePlayer, sample=5, seed=1)
+    assert [(c.task, c.seed) for c in other.checked] != [(c.task, c.seed) for c in again.checked]
+    assert "5 of 5 episodes, drawn from 8, came out the same; 5 of them in every action" in format_verification(again)
+
+
+def test_what_differs_is_named(results: Path) -> None:
+    verification = verify_results(results, partial(OtherPlayer, shorter_seed=900_002, planless_seed=900_003), sample=99)
+    assert [(c.seed, c.differences) for c in verification.different] == [(900_002, ("steps (was 12, is 11)",))] * 2
+    text = format_verification(verification)
+    assert "RememberColor9-VLA-v0 reactive seed 900002 differs: steps (was 12, is 11)" in text
+    assert "6 of 8 episodes" in text
+
+
+def test_another_course_to_the_same_end_is_told(tmp_path: Path) -> None:
+    run_evaluation(config(tmp_path, agents=("predimem",), episodes=2), FakePlayer)
+    player = partial(OtherPlayer, planless_seed=900_001)
+    verification = verify_results(tmp_path / "results.json", player, sample=9)
+    told = [(c.seed, c.differences, c.same_course) for c in verification.checked][:2]
+    assert told == [(900_000, (), True), (900_001, ("answers (was 4, is 0)", "invalid_answers (was 1, is 0)"), False)]
+
+
+def test_another_player_is_refused(results: Path, tmp_path: Path) -> None:
+    with pytest.raises(EvaluationError, match=r'weights\.planner \(was "abc", is "xyz"\)'):
+        verify_results(results, partial(FakePlayer, weights="xyz"))
+    with pytest.raises(EvaluationError, match="at least 1 episode, got 0"):
+        verify_results(results, FakePlayer, sample=0)
+    data: dict[str, Any] = json.loads(results.read_text())
+    data["provenance"]["play"] = {"time": {"mode": "real"}}
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(data))
+    with pytest.raises(EvaluationError, match="real time"):
+        verify_results(path, FakePlayer)
+
+
+def test_the_digest_is_of_what_was_done_not_of_how_long_it_took() -> None:
+    def digest(steps: int, planner: bool = True) -> str:
+        course = CourseDigest()
+        play_frames([course], EpisodeResult("t", "a", 1, "success", steps), planner)
+        return course.value
+
+    assert digest(5) == digest(5) and len(digest(5)) == 16
+    assert len({digest(4), digest(5), digest(5, planner=False)}) == 3
