@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tokenizers import AddedToken, Tokenizer, decoders, normalizers, pre_tokenizers, trainers
 from tokenizers import Regex as TokenRegex
@@ -116,7 +117,8 @@ def train_tokenizer(config: TokenizerConfig, prompt: PromptConfig) -> Qwen2Token
 def answer_token_ids(tokenizer: Qwen2Tokenizer, config: TokenizerConfig) -> tuple[int, ...]:
     """The tokens that decide an answer: of whole subtasks with `label_tokens`, else of the deciding words."""
     if config.label_tokens:
-        return tuple(tokenizer.convert_tokens_to_ids(config.all_subtasks()))
+        ids: Any = tokenizer.convert_tokens_to_ids(config.all_subtasks())
+        return tuple(ids)
     return deciding_token_ids(tokenizer, config.deciding_words())
 
 
