@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import pickle
@@ -268,8 +269,12 @@ def test_interrupted_writing_leaves_no_episode(tmp_path: Path, signal: int, left
     while not begun.exists():
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.01)
-    process.send_signal(signal)
-    assert process.wait(60) != 0
+    for _ in range(6):  # a Ctrl-C that comes while HDF5 closes an object is lost: people press it again
+        process.send_signal(signal)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            assert process.wait(10) != 0
+            break
+    assert process.returncode is not None
     begun.unlink()
     assert [p.name for p in tmp_path.iterdir()] == left
     with pytest.raises(EpisodeError, match="no episodes"):
