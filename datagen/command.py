@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from datagen.collect import CollectConfig, MakeEnvironment, collect
 from datagen.generation.config import GenerationConfig
 from datagen.scale.run import BackendConfig
-from predimem.config import ConfigError, load_config
+from predimem.config import ConfigError, load_config, read_yaml
+
+SUITES = ("arena", "mikasa", "skills")
 
 
 def make_data(
@@ -27,35 +27,30 @@ def make_data(
 
     Raises ConfigError for a faulty file, for an unknown suite, and for changes that the suite does not know.
     """
-    backend = BackendConfig(workers=workers, ray=ray)
-    if suite_of(path) == "mikasa":
+    backend, suite = BackendConfig(workers=workers, ray=ray), suite_of(path)
+    if suite == "mikasa":
         unknown = set(changes) - {"out"}
         if unknown:
             raise ConfigError(f"{path} is of the suite mikasa: its {', '.join(sorted(unknown))} are in the file itself")
         collect(replace(load_config(CollectConfig, path), **changes), make_mikasa, backend, retry_errors=retry_errors)
-        return
-    if suite_of(path) == "skills":
+    elif suite == "skills":
         from datagen.skill_data.collect import collect_skills
         from datagen.skill_data.config import SkillDataConfig
 
         collect_skills(replace(load_config(SkillDataConfig, path), **changes), backend, retry_errors=retry_errors)
-        return
-    from datagen.generation.generate import generate
-    from datagen.generation.report import summary
+    else:
+        from datagen.generation.generate import generate
+        from datagen.generation.report import summary
 
-    config = replace(load_config(GenerationConfig, path), **changes)
-    print(summary(generate(config, backend, retry_errors=retry_errors), config.out))
+        config = replace(load_config(GenerationConfig, path), **changes)
+        print(summary(generate(config, backend, retry_errors=retry_errors), config.out))
 
 
 def suite_of(path: Path) -> str:
     """The suite that a config file is for. Raises ConfigError if it names none that there is."""
-    try:
-        data = yaml.safe_load(path.read_text()) if path.is_file() else {}
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path} is not valid YAML: {error}") from error
-    if not path.is_file():
-        raise ConfigError(f"config file not found: {path} (configs live under configs/)")
+    data = read_yaml(path)
     suite = data.get("suite") if isinstance(data, dict) else None
-    if suite not in ("arena", "mikasa", "skills"):
-        raise ConfigError(f"{path}: expected `suite: arena`, `suite: mikasa` or `suite: skills`, got {suite!r}")
+    if suite not in SUITES:
+        names = " or ".join(f"`suite: {name}`" for name in SUITES)
+        raise ConfigError(f"{path}: expected {names}, got {suite!r}")
     return suite

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from datagen.arena.environment import CONTROL_HZ
+from datagen.arena.environment import CAMERAS, CONTROL_HZ
 from datagen.execution.timing import Stopwatch
 from datagen.export.arena_state import OPENING, POSITION
 from datagen.keyframes import KeyframeConfig, extract_keyframes
@@ -22,9 +22,8 @@ class Recorder:
         self._env, self._every, self._watch = env, picture_every, watch
         self._task = env.task
         px = env.image_px
-        self._cameras = ("agentview_rgb", "eye_in_hand_rgb")
         self._writer = EpisodeWriter(
-            path, "arena", self._task.name, seed, float(CONTROL_HZ), dict.fromkeys(self._cameras, (px, px))
+            path, "arena", self._task.name, seed, float(CONTROL_HZ), dict.fromkeys(CAMERAS, (px, px))
         )
         self._states: list[np.ndarray] = []
         self._subtasks: list[int] = []
@@ -37,7 +36,7 @@ class Recorder:
         pictures = None
         if len(self._states) % self._every == 0:
             with self._watch.stage("pictures"):
-                seen = self._env.observe("rgb", self._cameras)
+                seen = self._env.observe("rgb")
                 pictures = {name: data["rgb"][0].cpu().numpy() for name, data in seen.items()}
         state = self._env.proprioception()
         with self._watch.stage("writing"):

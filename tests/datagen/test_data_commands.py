@@ -7,20 +7,13 @@ from pathlib import Path
 
 import imageio.v3 as imageio
 import pytest
-from typer.testing import CliRunner
 
-from predimem.cli import app
 from predimem.episodes import list_episodes
-from tests.datagen.export.builders import make_episode, save
+from tests.datagen.export.builders import make_episode, predimem, save
 
 
 def data(*arguments: object) -> str:
-    """The standard output of a command. Its error is raised, as `predimem.cli.main` meets it."""
-    result = CliRunner().invoke(app, ["data", *(str(argument) for argument in arguments)])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == 0, result.output
-    return result.output
+    return predimem("data", *arguments)
 
 
 @pytest.fixture

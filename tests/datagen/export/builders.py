@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from typer.testing import CliRunner
 
 import datagen.arena
 from datagen.arena.reading import rotation_6d
@@ -13,6 +14,7 @@ from datagen.export.arena_state import OPENING, POSITION
 from datagen.keyframes import extract_keyframes
 from datagen.record import spans
 from datagen.skills.solver import OracleSolver
+from predimem.cli import app
 from predimem.episodes import Episode, SubtaskSpan, episode_path, save_episode
 from predimem.evaluation.suites.arena import CONTROL_HZ, ArenaEnvironment
 
@@ -97,3 +99,12 @@ def play_episode(task: int = 1, seed: int = 1000, px: int = 64, look_every: int 
         subtasks=spans(labels),
         keyframes=extract_keyframes(state[:, POSITION], state[:, OPENING], CONTROL_HZ),
     )
+
+
+def predimem(*arguments: object) -> str:
+    """The output of a command. Its error is raised, as `predimem.cli.main` meets it."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.output

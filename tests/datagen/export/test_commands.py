@@ -6,20 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from predimem.cli import app
 from predimem.episodes import list_episodes, load_episode
-from tests.datagen.export.builders import make_episode, save
-
-
-def predimem(*arguments: object) -> str:
-    """The output of a command. Its error is raised, as `predimem.cli.main` meets it."""
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == 0, result.output
-    return result.output
+from tests.datagen.export.builders import make_episode, predimem, save
 
 
 @pytest.fixture
