@@ -1,0 +1,62 @@
+"""`predimem data`: statistics, a plot and a video of episodes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from predimem.cli.options import EpisodeFile, Episodes
+
+app = typer.Typer(no_args_is_help=True, help="Look at episodes.")
+
+
+@app.command("stats")
+def data_stats(
+    episodes: Episodes,
+    out: Annotated[Path | None, typer.Option(help="File (.md or .json); default: Markdown to the terminal.")] = None,
+    verify: Annotated[bool, typer.Option(help="Hold every file to its checksum, which reads all of it.")] = True,
+) -> None:
+    """Yield, lengths, keyframes, retries and sizes of a folder of episodes, beside the paper's."""
+    from datagen.statistics import data_statistics
+    from datagen.statistics_page import page
+
+    if out is not None and out.suffix not in (".md", ".json"):
+        raise ValueError(f"--out is a file that ends in .md or .json, got {out}")
+    statistics = data_statistics(episodes, verify)
+    text = json.dumps(statistics, indent=1) + "\n" if out and out.suffix == ".json" else page(statistics)
+    if out is None:
+        print(text, end="")
+    else:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(text)
+        print(out)
+
+
+@app.command("plot")
+def data_plot(
+    episode: EpisodeFile,
+    out: Annotated[Path, typer.Option(help="The picture (.png, .svg, .pdf).")],
+) -> None:
+    """Speed, gripper, keyframes and subtasks of an episode of the arena over time, with pictures."""
+    from datagen.plots import keyframe_config, plot_episode
+    from predimem.episodes import load_episode
+
+    plot_episode(load_episode(episode), out, keyframe_config(episode))
+    print(out)
+
+
+@app.command("show")
+def data_show(
+    episode: EpisodeFile,
+    out: Annotated[Path, typer.Option(help="The video (.mp4).")],
+    speed: Annotated[float, typer.Option(help="How many times as fast as the robot.")] = 2.0,
+) -> None:
+    """A video of an episode: all cameras, the subtask, a flash at each keyframe."""
+    from datagen.show import show_episode
+    from predimem.episodes import load_episode
+
+    show_episode(load_episode(episode), out, speed)
+    print(out)

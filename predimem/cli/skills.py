@@ -1,0 +1,44 @@
+"""`predimem skills`: subtasks of the arena, one by one."""
+
+from __future__ import annotations
+
+import functools
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from predimem.seeds import EVALUATION_SEEDS_FROM
+
+SKILLS_CONFIG = Path("configs/datagen_skills.yaml")
+
+
+def play_skills(
+    config: Annotated[Path, typer.Option(help="Tasks, and how roll-outs are made.")] = SKILLS_CONFIG,
+    weights: Annotated[Path | None, typer.Option(help="An actor's folder; default: replay labels.")] = None,
+    episodes: Annotated[int, typer.Option(help="Roll-outs of each task.")] = 8,
+    chains: Annotated[float, typer.Option(help="Share that goes on with the next subtask after a success.")] = 1.0,
+    seed_start: Annotated[int, typer.Option(help="First seed.")] = EVALUATION_SEEDS_FROM,
+    out: Annotated[Path, typer.Option(help="File for the attempts, as JSON.")] = Path("runs/skills.json"),
+) -> None:
+    """How often subtasks of the arena succeed, one by one: an actor's, or label chunks replayed in physics."""
+    from datagen.skill_data.config import SkillDataConfig
+    from datagen.skill_data.evaluate import counts
+    from datagen.skill_data.evaluate import play_skills as play
+    from predimem.config import load_config
+    from predimem.evaluation.metrics import wilson_interval
+
+    data = replace(load_config(SkillDataConfig, config), episodes=episodes, chain_share=chains, noise=0.0)
+    policy = None
+    if weights is not None:
+        from actor.policy import load_policy
+
+        policy = functools.partial(load_policy, weights)
+    attempts = play(data, seed_start, policy, lambda attempt: print(json.dumps(attempt), flush=True))
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps({"weights": str(weights), "seed_start": seed_start, "attempts": attempts}, indent=1))
+    for kind, (done, tried) in counts(attempts).items():
+        interval = wilson_interval(done, tried)
+        print(f"{kind:16} {done}/{tried}  {interval.low:.2f} to {interval.high:.2f}")

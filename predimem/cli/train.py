@@ -1,0 +1,80 @@
+"""`predimem train`: the planner and the actor."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from actor.train import ActorTrainConfig
+
+app = typer.Typer(no_args_is_help=True, help="Train the planner (S2) or the actor (S1).")
+
+
+@app.command("planner")
+def train_planner(
+    config: Annotated[Path, typer.Option(help="Recipe, see configs/planner/.")],
+    episodes: Annotated[str | None, typer.Option(help="Folder of episodes; default: the config's.")] = None,
+    out: Annotated[str | None, typer.Option(help="Folder of the run; default: the config's.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Training seed; default: the config's.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the `swift sft` command line.")] = False,
+) -> None:
+    """Train S2 with ms-swift and export a plain Qwen3-VL checkpoint. Ctrl-C, then again: resumes."""
+    from planner.train import train
+
+    exported = train(config, episodes=episodes, out=out, seed=seed, dry_run=dry_run)
+    if not dry_run:
+        print(f"exported to {exported}")
+
+
+@app.command("actor")
+def train_actor(
+    config: Annotated[Path, typer.Option(help="Recipe, see configs/actor/.")],
+    episodes: Annotated[str | None, typer.Option(help="Folder of episodes; default: the config's.")] = None,
+    out: Annotated[str | None, typer.Option(help="Folder of the run; default: the config's.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
+    workers: Annotated[int, typer.Option(help="Processes for the roll-outs between rounds of training.")] = 1,
+) -> None:
+    """Train S1 by flow matching. Ctrl-C writes a checkpoint; --resume goes on from it, bit for bit.
+
+    A recipe with rounds of DAgger goes on by itself when it is started again: --resume is for those without.
+    """
+    from actor.train import ActorTrainConfig, train
+    from predimem.config import load_config
+
+    recipe = load_config(ActorTrainConfig, config)
+    if recipe.dagger.rounds:
+        recipe = replace(recipe, episodes=episodes or recipe.episodes, out=out or recipe.out)
+        exported = _train_rounds(recipe, workers)
+    else:
+        exported = train(recipe, episodes=episodes, out=out, resume=resume)
+    print(f"exported to {exported}")
+
+
+def _train_rounds(recipe: ActorTrainConfig, workers: int) -> Path:
+    """DAgger: what the actor of the last round meets is labelled by the expert of the arena's skills."""
+    from actor.policy import load_policy
+    from actor.rounds import train_rounds
+    from datagen.scale.run import BackendConfig
+    from datagen.skill_data.collect import collect_skills
+    from datagen.skill_data.config import SkillDataConfig
+    from predimem.config import load_config
+
+    dagger = recipe.dagger
+
+    def collect(weights: Path, out: Path, number: int) -> None:
+        data = replace(
+            load_config(SkillDataConfig, dagger.data),
+            kind="rollouts",
+            out=str(out),
+            episodes=dagger.episodes,
+            first_seed=dagger.first_seed + (number - 1) * dagger.episodes,
+            chain_share=dagger.chain_share,
+        )
+        collect_skills(data, BackendConfig(workers), functools.partial(load_policy, weights))
+
+    return train_rounds(recipe, collect)

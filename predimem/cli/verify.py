@@ -1,0 +1,51 @@
+"""`predimem verify`: models against independent references."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(no_args_is_help=True, help="Check a model against an independent reference.")
+
+
+@app.command("actor")
+def verify_actor(
+    golden: Annotated[Path, typer.Option(help="Folder with config, weights, inputs and expected outputs.")],
+) -> None:
+    """Compare the actor with openpi's PyTorch implementation on golden tensors."""
+    from actor.verify import TOLERANCE, verify
+
+    errors = verify(golden)
+    for name, error in errors.items():
+        print(f"{name}: max abs error {error:.2e}")
+    if max(errors.values()) > TOLERANCE:
+        raise SystemExit(f"predimem: the actor differs from the reference by more than {TOLERANCE:g}")
+
+
+@app.command("planner")
+def verify_planner(
+    planner: Annotated[Path | None, typer.Option(help="Exported planner; default: the shipped one.")] = None,
+    episodes: Annotated[Path, typer.Option(help="Folder of recorded episodes.")] = Path("runs/data/mikasa"),
+) -> None:
+    """Replay a planner on held-out recorded episodes, with its own memory, and print its accuracy."""
+    from planner.dataset import split_episodes
+    from planner.decoding import load_planner
+    from planner.evaluate import replay_planner
+    from planner.tracking import score_by_group, track_planner
+    from planner.train import TrainConfig
+    from predimem.episodes import load_episodes
+    from predimem.weight_files import weights_folder
+
+    model = load_planner(planner or weights_folder(None, "planner"))
+    fraction = TrainConfig().dataset.validation_fraction
+    _, held_out = split_episodes(load_episodes(episodes), fraction)
+    if held_out[0].suite == "arena":
+        for name, tracking in score_by_group(track_planner(model, held_out, model.spec.memory)).items():
+            print(name, json.dumps(tracking.to_dict()))
+        return
+    for task in sorted({episode.task for episode in held_out}):
+        scores = replay_planner(model, [e for e in held_out if e.task == task], model.spec.memory)
+        print(task, json.dumps(scores.to_dict()))
