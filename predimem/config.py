@@ -24,14 +24,43 @@ def load_config(cls: type[T], path: str | Path) -> T:
 
 
 def read_yaml(path: str | Path) -> Any:
-    """The plain data of a YAML file, {} where it is empty. Raises ConfigError."""
-    path = Path(path)
+    """The plain data of a YAML file, {} where it is empty. Raises ConfigError.
+
+    A mapping may say `extends: other.yaml`, a file relative to its own: it then only states what differs. Mappings
+    are merged key by key, anything else replaces what it stands in for.
+    """
+    return _read(Path(path), ())
+
+
+def _read(path: Path, before: tuple[Path, ...]) -> Any:
+    if path.resolve() in before:
+        chain = " -> ".join(str(p) for p in (*before, path))
+        raise ConfigError(f"{path} extends itself: {chain}")
     if not path.is_file():
-        raise ConfigError(f"config file not found: {path} (configs live under configs/)")
+        extended = f", which {before[-1]} extends" if before else ""
+        raise ConfigError(f"config file not found: {path}{extended} (configs live under configs/)")
     try:
-        return yaml.safe_load(path.read_text()) or {}
+        data = yaml.safe_load(path.read_text()) or {}
     except yaml.YAMLError as error:
         raise ConfigError(f"{path} is not valid YAML: {error}") from error
+    if not isinstance(data, dict) or "extends" not in data:
+        return data
+    parent = data.pop("extends")
+    if not isinstance(parent, str):
+        raise ConfigError(f"{path}: extends: expected the name of a YAML file, got {parent!r}")
+    base = _read(path.parent / parent, (*before, path.resolve()))
+    if not isinstance(base, dict):
+        raise ConfigError(f"{path.parent / parent}, which {path} extends, is no mapping")
+    return _merged(base, data)
+
+
+def _merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """`base` with `changes`, mappings merged key by key."""
+    merged = dict(base)
+    for key, value in changes.items():
+        old = merged.get(key)
+        merged[key] = _merged(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+    return merged
 
 
 def from_dict(cls: type[T], data: Any, where: str = "config") -> T:

@@ -83,3 +83,28 @@ def test_mistakes_name_their_place(tmp_path: Path, text: str, message: str) -> N
 def test_missing_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="not found"):
         load_config(Training, tmp_path / "none.yaml")
+
+
+def test_a_file_states_what_differs_from_the_one_that_it_extends(tmp_path: Path) -> None:
+    (tmp_path / "base.yaml").write_text("steps: 10\noptimiser: {learning_rate: 2.0, kind: sgd}\ncameras: [a, b]\n")
+    (tmp_path / "middle.yaml").write_text("extends: base.yaml\noptimiser: {kind: adamw}\nseed: 3\n")
+    folder = tmp_path / "studies"
+    folder.mkdir()
+    path = write(folder, "extends: ../middle.yaml\ncameras: [c]\nseed: null\n")
+    assert load_config(Training, path) == Training(steps=10, optimiser=Optimiser(2.0, "adamw"), cameras=("c",))
+
+
+def test_what_is_extended_must_exist_and_lead_somewhere(tmp_path: Path) -> None:
+    path = write(tmp_path, "extends: none.yaml\nsteps: 1\n")
+    with pytest.raises(ConfigError, match=r"none\.yaml, which .*training\.yaml extends"):
+        load_config(Training, path)
+    write(tmp_path, "extends: training.yaml\nsteps: 1\n")
+    with pytest.raises(ConfigError, match="extends itself"):
+        load_config(Training, path)
+    write(tmp_path, "extends: [a.yaml]\nsteps: 1\n")
+    with pytest.raises(ConfigError, match=r"extends: expected the name of a YAML file"):
+        load_config(Training, path)
+    (tmp_path / "list.yaml").write_text("[1, 2]")
+    write(tmp_path, "extends: list.yaml\nsteps: 1\n")
+    with pytest.raises(ConfigError, match="is no mapping"):
+        load_config(Training, path)
