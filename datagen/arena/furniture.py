@@ -169,7 +169,8 @@ def _drawer(scene: ManiSkillScene, builder: Any, body: Any, name: str) -> Parts:
     half_w = c.width_m / 2 - c.wall_m - 0.004
     d, wall, wall_h, lift = c.depth_m - c.wall_m - 0.01, 0.006, 0.6 * c.drawer_height_m, 0.003
     mid = c.drawer_height_m / 2
-    parts.box([0.006, c.width_m / 2 - c.wall_m - 0.002, mid - 0.003], [-0.006, 0, mid], looks.WOOD_LIGHT)
+    lap = 0.002  # over the cabinet's face, or the cameras would see through the gap what is shut inside
+    parts.box([0.006, c.width_m / 2 - c.wall_m + lap, mid + lap], [-0.006, 0, mid], looks.WOOD_LIGHT)
     parts.box([d / 2, half_w, wall / 2], [d / 2, 0, wall / 2 + lift], looks.WOOD_PALE)
     for side in (-1, 1):
         parts.box(
