@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from datagen.collect import CollectConfig, MakeEnvironment, collect
 from datagen.generation.config import GenerationConfig
 from datagen.scale.run import BackendConfig
 from predimem.config import ConfigError, load_config, read_yaml
 
-SUITES = ("arena", "mikasa", "skills")
+if TYPE_CHECKING:
+    from datagen.practice.worker import Runtime
+
+SUITES = ("arena", "mikasa", "skills", "practice")
 
 
 def make_data(
     path: Path,
     make_mikasa: MakeEnvironment,
+    make_runtime: Callable[[str], Runtime],
     workers: int,
     ray: str | None,
     changes: Mapping[str, Any],
     retry_errors: bool = False,
 ) -> None:
-    """changes: fields of the config to replace. make_mikasa: how MIKASA's environments are made.
+    """changes: fields of the config to replace. make_mikasa: how MIKASA's environments are made. make_runtime: of
+    a driver of practice, the runtime in which it speaks.
 
     Raises ConfigError for a faulty file, for an unknown suite, and for changes that the suite does not know.
     """
@@ -38,6 +43,13 @@ def make_data(
         from datagen.skill_data.config import SkillDataConfig
 
         collect_skills(replace(load_config(SkillDataConfig, path), **changes), backend, retry_errors=retry_errors)
+    elif suite == "practice":
+        from datagen.practice.config import PracticeConfig
+        from datagen.practice.practise import practice_summary, practise
+
+        config = replace(load_config(PracticeConfig, path), **changes)
+        outcomes = practise(config, make_runtime(config.driver), backend, retry_errors=retry_errors)
+        print(practice_summary(outcomes, config.out))
     else:
         from datagen.generation.generate import generate
         from datagen.generation.report import summary

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from memory_bank import MemoryBank, MemoryConfig
-from predimem.agent import DualSystemAgent, HoldAction
+from predimem.agent import AgentConfig, DualSystemAgent, HoldAction
 from predimem.clock import SimulatedClock, TimeConfig
 from predimem.config import from_dict, to_dict
 from predimem.evaluation.play import INSTRUCTION, SKILLS, TRUTH, PlayConfig, RowConfig, Suite
@@ -60,9 +61,7 @@ class Player:
         self._agents: dict[tuple[str, str], Agent] = {}
         self._arena_made: tuple[str, str, bool] | None = None
 
-    def play(
-        self, task: str, agent: str, seed: int, subscribers: Sequence[Subscriber] = ()
-    ) -> EpisodeResult:
+    def play(self, task: str, agent: str, seed: int, subscribers: Sequence[Subscriber] = ()) -> EpisodeResult:
         """One episode. Raises ValueError for an unknown task or agent, WeightsError without weights, and
         VulkanError where a subscriber films the arena (it has `every_steps`) and nothing can render it."""
         if self._config.suite == "arena":
@@ -101,9 +100,7 @@ class Player:
             **({"task_files": files} if files else {}),
         }
 
-    def run_harness(
-        self, task: str, agent: str, episodes: int | None, on_episode: OnEpisode
-    ) -> dict[str, Any]:
+    def run_harness(self, task: str, agent: str, episodes: int | None, on_episode: OnEpisode) -> dict[str, Any]:
         """Let the suite's own code grade an agent without privileged state; the suite's result."""
         if agent in ("oracle", "oracle-subtask"):
             raise ValueError(f"{agent!r} reads the simulator's state, which the harness keeps to itself")
@@ -391,3 +388,37 @@ def make_training_environment(task: str) -> Any:
     from predimem.evaluation.suites.mikasa import MikasaEnvironment
 
     return MikasaEnvironment(task, "fast")
+
+
+@dataclass(frozen=True)
+class PracticeRuntime:
+    """The runtime of an evaluation in which data of practice are made (`datagen.practice.worker.Runtime`).
+
+    driver: `truth`, or a planner: the folder of its weights, or the name of one that is shipped.
+    """
+
+    driver: str
+
+    def planner(self) -> Any:
+        if self.driver == TRUTH:
+            return None
+        return _loaded_planner(Path(self.driver) if Path(self.driver).is_dir() else weights_folder(None, self.driver))
+
+    def agent(self, voice: Planner, policy: Policy, hold: np.ndarray, config: Any) -> PlannedAgent:
+        """config: `plan_every_steps` and `s2_latency_steps` of it. The skills answer for the very step."""
+        learned = self.planner()
+        clock = SimulatedClock(0, config.s2_latency_steps)
+        bank = MemoryBank(learned.spec.memory if learned else NO_MEMORY)
+        settings = AgentConfig(plan_every_steps=config.plan_every_steps)
+        still = lambda last: hold if last is None else last  # noqa: E731
+        return DualSystemAgent(bank, PlannerWorker(voice, clock), policy, clock, still, settings)
+
+
+@cache
+def _loaded_planner(folder: Path) -> Any:
+    import torch
+
+    from planner.decoding import load_planner
+
+    torch.set_num_threads(1)
+    return load_planner(folder)

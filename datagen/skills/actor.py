@@ -37,6 +37,7 @@ class SkillActor:
         self._arm, self._scene = Arm(self._env), TrueScene(self._env)
         self._wanted: tuple[Subtask, str] | None = None  # and what the planner called it
         self._doing: tuple[Subtask, str] | None = None
+        self._motions, self._moving = 0, False
         self._course = self._play()
         self._meant: dict[str, Subtask | None] = {}
 
@@ -53,6 +54,25 @@ class SkillActor:
         label = subtask if self._doing[0] == meant else self._doing[1]
         return ActionChunk(observation.step, self._arm.action()[None], label)
 
+    def still(self, observation: Observation) -> ActionChunk:
+        """Instead of `infer` at a control step at which the arm shall stand still: what it was doing waits."""
+        return ActionChunk(observation.step, self._arm.action()[None], self._doing[1] if self._doing else "")
+
+    @property
+    def doing(self) -> Subtask | None:
+        """The subtask of the last motion; None before the first one."""
+        return self._doing[0] if self._doing else None
+
+    @property
+    def motion(self) -> int | None:
+        """The number of the motion that goes on, leaving it included; None while the actor waits between two."""
+        return self._motions if self._moving else None
+
+    @property
+    def arm(self) -> Arm:
+        """For reading: where the hand is, and what it is commanded."""
+        return self._arm
+
     def _play(self) -> Motion:
         """Without end: one subtask after the other, as they are wanted."""
         while True:
@@ -60,6 +80,7 @@ class SkillActor:
             self._doing = self._wanted
             subtask = self._doing[0]
             motion = self._attempt(subtask)
+            self._motions, self._moving = self._motions + 1, True
             for _ in motion:
                 yield
                 if not self._still(subtask):
@@ -67,6 +88,7 @@ class SkillActor:
                     yield from motion if done else break_off(self._arm, self._scene, subtask)
                     break
             else:
+                self._moving = False
                 yield from self._await(subtask)
 
     def _attempt(self, subtask: Subtask) -> Motion:

@@ -21,11 +21,11 @@ def datagen(
 ) -> None:
     """Make demonstrations: of the arena from perception, of mikasa by its expert. Ctrl-C, then again: resumes."""
     from datagen.command import make_data
-    from predimem.assemble import make_training_environment
+    from predimem.assemble import PracticeRuntime, make_training_environment
 
     changes = {"out": out, "tasks": None if tasks is None else tuple(split(tasks)), "episodes": episodes}
     given = {name: value for name, value in changes.items() if value is not None}
-    make_data(config, make_training_environment, workers, ray, given, retry_errors)
+    make_data(config, make_training_environment, PracticeRuntime, workers, ray, given, retry_errors)
 
 
 def decompose(
