@@ -18,6 +18,7 @@ from typing import Any
 
 from datagen.arena.tasks import task_of
 from predimem.episodes import Episode, list_episodes, load_episode
+from predimem.labels import released
 
 JOURNAL = "journal.jsonl"
 Z_95 = NormalDist().inv_cdf(0.975)
@@ -114,9 +115,10 @@ def memory_of_spans(episode: Episode) -> tuple[str, ...] | None:
     except ValueError:
         return None
     for variant in variants:
-        declared = {subtask.label: subtask.memory or "" for subtask in variant.subtasks}
-        if all(span.label in declared for span in episode.subtasks):
-            return tuple(declared[span.label] for span in episode.subtasks)
+        declared = {released(subtask.label): subtask.memory or "" for subtask in variant.subtasks}
+        labels = [released(span.label) for span in episode.subtasks]
+        if all(label in declared for label in labels):
+            return tuple(declared[label] for label in labels)
     return None
 
 

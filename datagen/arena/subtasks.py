@@ -23,7 +23,8 @@ class Skill(StrEnum):
 
 @dataclass(frozen=True)
 class Subtask:
-    """label: what the planner says. target: the object (Move), place (Place), receiver (Pour) or joint.
+    """label: what the planner says (`predimem.labels`). target: the object (Move), place (Place), receiver (Pour)
+    or joint.
 
     object: what the hand holds or picks; "" for Open and Close. A Place whose object is not held yet
     begins by picking it. done: the stage predicate. memory: why the right decision cannot be seen in

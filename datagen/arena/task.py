@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -11,6 +11,7 @@ from datagen.arena.evidence import evidence_stages
 from datagen.arena.predicates import Poured, Pouring, Predicate
 from datagen.arena.subtasks import Skill, Subtask, undoes
 from datagen.arena.task_checks import check_task
+from predimem.labels import with_target
 
 Category = Literal["transferring", "occlusion", "counting", "sequence"]
 CATEGORIES: tuple[Category, ...] = ("transferring", "occlusion", "counting", "sequence")
@@ -60,6 +61,7 @@ class Task:
     objects, fixtures: what is in the scene besides the kitchen. variants: all values of the hidden
     state; each is as likely. For the docs: drawn: what the variants differ in, empty where there is
     one; remember: what its memory-dependent subtasks draw on, empty where there are none.
+    The labels of subtasks get the target behind them where the words that were given leave it open.
     Raises ValueError for a task that could not be built or judged (`task_checks`).
     """
 
@@ -75,6 +77,7 @@ class Task:
 
     def __post_init__(self) -> None:
         check_task(self, CATEGORIES)
+        object.__setattr__(self, "variants", _with_targets(self.variants))
 
     @property
     def env_id(self) -> str:
@@ -93,6 +96,19 @@ class Task:
     def horizon(self) -> int:
         """Control steps after which an episode is truncated."""
         return sum(self.budgets_steps)
+
+
+def _with_targets(variants: tuple[Variant, ...]) -> tuple[Variant, ...]:
+    """The variants, with the target in every label that stands for several subtasks."""
+    meant: dict[str, set[tuple[str, str, str]]] = {}
+    for subtask in (s for variant in variants for s in variant.subtasks):
+        meant.setdefault(subtask.label, set()).add((subtask.skill, subtask.target, subtask.object))
+
+    def told(subtask: Subtask) -> Subtask:
+        is_open = len(meant[subtask.label]) > 1
+        return replace(subtask, label=with_target(subtask.label, subtask.target)) if is_open else subtask
+
+    return tuple(replace(v, subtasks=tuple(map(told, v.subtasks))) for v in variants)
 
 
 def memory_ratio(tasks: tuple[Task, ...]) -> tuple[int, int]:

@@ -1,7 +1,7 @@
 """Export to RoboMemArena's HDF5 layout: one file for each subtask of each episode.
 
 `<category>/<task_id>_<task>_dataset/subtask_data/<primitive>_<order>_seed<seed>_task<task_id>.hdf5`, order
-from 0, blanks of the subtask's label as underscores. In each file: `data/demo_0/actions` [T, 7] and
+from 0, blanks of the subtask's label, as released, as underscores. In each file: `data/demo_0/actions` [T, 7] and
 `data/demo_0/obs/` with `agentview_rgb` and `eye_in_hand_rgb` (uint8 [T, H, W, 3]), `ee_states`,
 `gripper_states`, `joint_states` (see `arena_state`). Numbers are float64, as released. The attribute
 `predimem` of `data` holds what the layout has no place for, so that the importer gets it all back.
@@ -25,6 +25,7 @@ import numpy as np
 from datagen.arena.tasks import task_of
 from datagen.export.arena_state import DIM, robot_arrays
 from predimem.episodes import Episode, EpisodeError, episode_checksum, list_episodes, load_episode
+from predimem.labels import released
 
 CAMERAS = ("agentview_rgb", "eye_in_hand_rgb")
 NOTE = "predimem"
@@ -83,7 +84,7 @@ def check_episode(episode: Episode, path: str | Path) -> Heading:
 
 def subtask_path(root: str | Path, episode: Episode, task: Heading, order: int) -> Path:
     name = re.sub(r"(?<!^)(?=[A-Z])", "_", task.name).lower()
-    primitive = episode.subtasks[order].label.replace(" ", "_")
+    primitive = released(episode.subtasks[order].label).replace(" ", "_")
     folder = Path(root) / task.category / f"{task.task_id}_{name}_dataset" / "subtask_data"
     return folder / f"{primitive}_{order}_seed{episode.seed}_task{task.task_id}.hdf5"
 
@@ -116,6 +117,7 @@ def _note(episode: Episode, checksum: str) -> dict[str, Any]:
     return {
         "checksum": checksum,
         "subtasks": len(episode.subtasks),
+        "labels": [span.label for span in episode.subtasks],
         "suite": episode.suite,
         "instruction": episode.instruction,
         "control_hz": episode.control_hz,

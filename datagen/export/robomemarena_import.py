@@ -23,6 +23,7 @@ from datagen.export.arena_state import OPENING, POSITION, arena_state
 from datagen.export.robomemarena import CAMERAS, read_note
 from datagen.keyframes import KeyframeConfig, extract_keyframes
 from predimem.episodes import Episode, EpisodeError, Frames, SubtaskSpan, episode_path, save_episode
+from predimem.labels import calls
 
 SUITE = "robomemarena"
 CONTROL_HZ = 20.0
@@ -139,22 +140,23 @@ def import_episode(files: Sequence[SubtaskFile], config: KeyframeConfig | None =
     _check_complete(files, int(segments[0].note.get("subtasks", task.stages)))
     _check_alike(files, segments)
     ends = np.cumsum([len(segment.arrays["actions"]) for segment in segments]).tolist()
-    spans = zip([0, *ends[:-1]], ends, files, strict=True)
+    note = segments[0].note
+    labels = note.get("labels") or [file.label for file in files]
+    spans = zip([0, *ends[:-1]], ends, labels, strict=True)
     arrays = {name: np.concatenate([s.arrays[name] for s in segments]) for name in segments[0].arrays}
     state = arena_state(arrays["obs/ee_states"], arrays["obs/gripper_states"], arrays["obs/joint_states"])
-    note = segments[0].note
     hz = float(note.get("control_hz", CONTROL_HZ))
     return Episode(
         suite=note.get("suite", SUITE),
         task=task.name,
         seed=first.seed,
-        instruction=note.get("instruction") or _instruction(task, [file.label for file in files]),
+        instruction=note.get("instruction") or _instruction(task, labels),
         control_hz=hz,
         success=bool(note.get("success", True)),
         images={camera: Frames(_Pictures(segments, camera)) for camera in CAMERAS},
         state=state,
         actions=arrays["actions"].astype(np.float32),
-        subtasks=tuple(SubtaskSpan(start, end, file.label) for start, end, file in spans),
+        subtasks=tuple(SubtaskSpan(start, end, label) for start, end, label in spans),
         keyframes=extract_keyframes(state[:, POSITION], state[:, OPENING], hz, config),
         goal=note.get("goal", ""),
         metadata=note.get("metadata", {}),
@@ -169,7 +171,7 @@ def _task(task_id: int, path: Path) -> Task:
 
 
 def _instruction(task: Task, labels: list[str]) -> str:
-    same = [v for v in task.variants if [s.label for s in v.subtasks] == labels]
+    same = [v for v in task.variants if all(map(calls, labels, (s.label for s in v.subtasks)))]
     return (same or task.variants)[0].instruction
 
 

@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 from PIL import ImageDraw, ImageFont
 
+from predimem.labels import calls
+
 PASSED, UNDONE, FAILED, TO_COME = "+", "-", "x", "."
 PANEL_PX = 330
 ROW_PX = 26
@@ -48,19 +50,14 @@ class StageFacts:
     evidence: tuple[int, ...] = ()
 
     def is_called(self, name: str) -> bool:
-        """By its label, or its label and its target ("place cookies into basket: basket left"); case and blanks
-        do not matter."""
-        return _normal(name) in (_normal(self.label), _normal(f"{self.label}: {self.target.replace('_', ' ')}"))
+        """See `predimem.labels.calls`."""
+        return calls(name, self.label)
 
 
 def facts_of(info: Mapping[str, object]) -> tuple[StageFacts, ...]:
     """The stages that a step's `info` explains (`stage_facts`); empty where it has none."""
     entries = json.loads(str(info.get("stage_facts", "[]")))
     return tuple(StageFacts(**entry | {"evidence": tuple(entry["evidence"])}) for entry in entries)
-
-
-def _normal(name: str) -> str:
-    return " ".join(name.lower().split())
 
 
 def stages_of(info: Mapping[str, object]) -> tuple[Stage, ...]:

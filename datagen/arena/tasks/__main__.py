@@ -12,7 +12,8 @@ PAPER_MEMORY_SUBTASKS, PAPER_SUBTASKS = 104, 151  # 002 section 10
 PAGE = """# The tasks of the arena
 
 Made by `python -m datagen.arena.tasks > docs/arena-tasks.md` from the files in `datagen/arena/tasks/`; not to be
-edited by hand. Ids, titles, categories and subtask labels are those released with RoboMemArena.
+edited by hand. Ids, titles, categories and subtask labels are those released with RoboMemArena; what stands behind a
+colon in a label is ours: the target, where the words leave it open.
 
 {counts}.
 

@@ -16,7 +16,7 @@ import numpy as np
 from predimem.evaluation.suites.arena_deeds import UndueDeeds
 from predimem.types import Observation, StepResult
 
-VERSION = "1.0"  # to be raised whenever a task, a predicate or the scene changes so that figures change
+VERSION = "1.1"  # to be raised whenever a task, a predicate or the scene changes so that figures change
 CONTROL_HZ = 20.0
 STATE_DIM = 17
 ARM_JOINTS = 7
@@ -90,6 +90,7 @@ class ArenaEnvironment:
         self._step, self._images = 0, {}
         self._states = "." * self.simulation.task.stages
         self._facts, self._deeds = _stage_facts(self.simulation), UndueDeeds(self.simulation)
+        self._labels = "\n".join(subtask.label for subtask in self.simulation.variant().subtasks)
         return self._observe(self._looks())
 
     def step(self, action: np.ndarray) -> StepResult:
@@ -105,7 +106,6 @@ class ArenaEnvironment:
         failure = "" if success or not done else self._failure()
         if done or self._looks():
             self._states = self._stage_states(failed=bool(failure))
-        labels = [subtask.label for subtask in self.simulation.variant().subtasks]
         return StepResult(
             observation=self._observe(self._looks() or (done and self.camera_every is not None)),
             terminated=terminated,
@@ -113,8 +113,8 @@ class ArenaEnvironment:
             success=success,
             info={
                 "stages_passed": self._states.count("+"),
-                "stages_total": len(labels),
-                "stage_labels": "\n".join(labels),
+                "stages_total": len(self._states),
+                "stage_labels": self._labels,
                 "stage_states": self._states,
                 "stage_due": int(self.simulation.progress.stage[0]),
                 "stage_facts": self._facts,

@@ -26,7 +26,7 @@ def test_a_drawer_is_opened_again_because_of_the_first_look() -> None:
 
 
 def test_pours_are_counted() -> None:
-    first, second = "pour wine into mug 1st", "pour wine into mug 2nd"
+    first, second = "pour wine into mug 1st: mug red", "pour wine into mug 2nd: mug red"
     assert evidence(10) == {second: [first], "place wine bottle on table": [first, second]}
 
 
@@ -35,7 +35,7 @@ def test_the_source_is_where_the_first_object_was() -> None:
 
 
 def test_the_microwave_hides_what_was_put_into_it() -> None:
-    first, second = "place cookies", "place chocolate"
+    first, second = "place cookies: microwave left", "place chocolate: microwave left"
     assert evidence(20) == {"pick chocolate": [first], second: [first], "close microwave": [first, second]}
 
 
