@@ -1,76 +1,100 @@
-"""S2 at inference: a stock Qwen3-VL checkpoint behind the `Planner` interface."""
+"""S2 at inference: a stock Qwen3-VL checkpoint behind the `Planner` interface.
+
+Greedy decoding, and nothing else that an answer depends on; three things are remembered because they save time
+(docs/benchmarks/planner_latency.md): what the vision tower made of pictures, and each episode's last answer, which
+is checked as a guess at the next one. The forward pass is `planner.forward`.
+"""
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from planner.checkpoint import PlannerCheckpointError, PlannerSpec, read_spec
-from planner.parsing import parse_plan
-from planner.prompt import chat_messages, render_prompt, size_images
+from planner.forward import TextForward
+from planner.greedy import Decoded, greedy_decode
+from planner.inputs import InputReader
+from planner.parsing import parse_plan, subtask_characters
+from planner.pictures import PictureReader
 from predimem.types import MemorySnapshot, Plan
 
 _END = "<|im_end|>"
+_EPISODES = 256  # whose last answers are remembered
+
+
+@dataclass(frozen=True)
+class _LastAnswer:
+    step: int
+    tokens: list[int]
 
 
 class QwenPlanner:
-    """Implements `Planner` with greedy decoding. Stateless between calls; one call at a time."""
+    """Implements `Planner` with greedy decoding; one call at a time.
 
-    def __init__(self, model: Any, processor: Any, spec: PlannerSpec):
+    pictures: how many pictures' features are kept, the last used ones. An arena prompt has up to 24 pictures; one of
+    128 px takes 64 KiB with the tiny model, one of 256 px 2 MiB with the 8B model.
+    """
+
+    def __init__(self, model: Any, processor: Any, spec: PlannerSpec, pictures: int = 256):
         self.spec = spec
         self._model = model.eval()
-        self._processor = processor
+        self._tokenizer = processor.tokenizer
         self._end = processor.tokenizer.convert_tokens_to_ids(_END)
+        self._reader = PictureReader(model, processor.image_processor, spec.prompt, pictures)
+        self._inputs = InputReader(processor, spec.prompt, self._reader, model.config.image_token_id)
+        self._forward = TextForward(model)
+        self._last: OrderedDict[str, _LastAnswer] = OrderedDict()
 
     def plan(self, snapshot: MemorySnapshot) -> Plan:
         """The plan for a snapshot. An answer that is not the JSON asked for becomes `Plan.error`."""
-        return parse_plan(self.answer(snapshot), snapshot)
+        return self.plan_batch([snapshot])[0]
 
-    def answer(self, snapshot: MemorySnapshot) -> str:
-        """The raw text that the model answers."""
-        inputs = self.encode(snapshot)
+    def plan_batch(self, snapshots: Sequence[MemorySnapshot]) -> list[Plan]:
+        """A plan for each of the snapshots, of one episode or of several, in one batch."""
+        if not snapshots:
+            return []
         with torch.inference_mode():
-            tokens = greedy_decode(self._model, inputs, self._end, self.spec.max_new_tokens)
-        return self._processor.tokenizer.decode(tokens, skip_special_tokens=True)
+            inputs = [self._inputs(snapshot) for snapshot in snapshots]
+            guesses = [self._guess(snapshot) for snapshot in snapshots]
+            answers = greedy_decode(self._forward, inputs, self._end, self.spec.max_new_tokens, guesses)
+        for snapshot, answer in zip(snapshots, answers, strict=True):
+            self._last[snapshot.episode_id] = _LastAnswer(snapshot.step, answer.tokens)
+            self._last.move_to_end(snapshot.episode_id)
+        while len(self._last) > _EPISODES:
+            self._last.popitem(last=False)
+        return [self._plan(answer, snapshot) for answer, snapshot in zip(answers, snapshots, strict=True)]
 
-    def encode(self, snapshot: MemorySnapshot) -> dict[str, torch.Tensor]:
-        """The model's inputs for one snapshot: a batch of one, ready for the answer's first token."""
-        prompt = render_prompt(snapshot, self.spec.prompt)
-        text = self._processor.apply_chat_template(
-            chat_messages(prompt.messages), tokenize=False, add_generation_prompt=True
-        )
-        images = size_images(prompt.images, self.spec.prompt)
-        inputs = self._processor(text=[text], images=images, do_resize=False, return_tensors="pt")
-        return {name: tensor.to(self._model.device) for name, tensor in inputs.items()}
+    def _guess(self, snapshot: MemorySnapshot) -> list[int]:
+        """What this episode's last answer was; nothing if the episode is played anew, which has to go as before."""
+        last = self._last.get(snapshot.episode_id)
+        return last.tokens if last is not None and last.step < snapshot.step else []
 
+    def _plan(self, answer: Decoded, snapshot: MemorySnapshot) -> Plan:
+        plan = parse_plan(self._text(answer.tokens), snapshot)
+        return plan if plan.subtask is None else replace(plan, confidence=self._confidence(answer, plan.text))
 
-def greedy_decode(model: Any, inputs: dict[str, torch.Tensor], end: int, max_new_tokens: int) -> list[int]:
-    """The most likely token each time, until `end`; a plain loop, since `generate` costs several times
-    a tiny model's step. Equal to `generate(do_sample=False)` (tested)."""
-    outputs = model(**inputs, use_cache=True, logits_to_keep=1)
-    position = inputs["input_ids"].shape[1] + int(outputs.rope_deltas[0])
-    tokens: list[int] = []
-    while True:
-        token = int(outputs.logits[0, -1].argmax())
-        if token == end:
-            return tokens
-        tokens.append(token)
-        if len(tokens) >= max_new_tokens:
-            return tokens
-        positions = torch.full((3, 1, 1), position, device=outputs.logits.device)
-        position += 1
-        outputs = model(
-            input_ids=torch.tensor([[token]], device=outputs.logits.device),
-            past_key_values=outputs.past_key_values,
-            position_ids=positions,
-            use_cache=True,
-        )
+    def _confidence(self, answer: Decoded, text: str) -> float:
+        """The probability of the subtask: of every token with a character of it or the quote that ends it."""
+        start, end = subtask_characters(text)
+        confidence, before = 1.0, 0
+        for count, probability in enumerate(answer.probabilities, start=1):
+            after = len(self._text(answer.tokens[:count]))
+            if before < end and after > start:
+                confidence *= probability
+            before = after
+        return round(confidence, 6)  # the digits that do not depend on the machine
+
+    def _text(self, tokens: list[int]) -> str:
+        return self._tokenizer.decode(tokens, skip_special_tokens=True)
 
 
-def load_planner(path: str | Path, device: str = "cpu") -> QwenPlanner:
-    """A planner from an exported folder, in float32 on the CPU and bfloat16 elsewhere.
+def load_planner(path: str | Path, device: str = "cpu", pictures: int = 256) -> QwenPlanner:
+    """A planner from an exported folder, in float32 on the CPU and bfloat16 elsewhere. pictures: see `QwenPlanner`.
 
     Raises PlannerCheckpointError if the folder, a file or a weight is missing, or a file is truncated.
     """
@@ -102,4 +126,4 @@ def load_planner(path: str | Path, device: str = "cpu") -> QwenPlanner:
         raise PlannerCheckpointError(
             f"the planner in {folder} lacks {len(broken)} weights, first {broken[0]}: export it again"
         )
-    return QwenPlanner(model.to(device), processor, spec)
+    return QwenPlanner(model.to(device), processor, spec, pictures)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from predimem.types import MemorySnapshot, Plan
 
 FIELDS = ("current_primitive", "keyframe_positions")
+_SUBTASK = re.compile(r'"current_primitive"\s*:\s*"((?:[^"\\]|\\.)*")')
 
 
 class AnswerError(ValueError):
@@ -49,6 +51,17 @@ def parse_answer(text: str, window: int) -> tuple[str, tuple[int, ...]]:
     if outside:
         raise AnswerError(f"keyframe position {outside[0]} lies outside the recent window 1..{window}")
     return subtask, tuple(sorted(set(positions)))
+
+
+def subtask_characters(text: str) -> tuple[int, int]:
+    """(start, end) of the subtask's characters in an answer that can be parsed, the closing quote included.
+
+    Raises AnswerError if there is none.
+    """
+    found = _SUBTASK.search(text)
+    if found is None:
+        raise AnswerError("no current_primitive")
+    return found.span(1)
 
 
 def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

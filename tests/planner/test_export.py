@@ -11,10 +11,9 @@ from transformers import AutoModelForImageTextToText, Qwen3VLForConditionalGener
 
 from planner.base import make_tiny_base
 from planner.checkpoint import PlannerCheckpointError, PlannerSpec, read_spec
-from planner.decoding import greedy_decode, load_planner
+from planner.decoding import load_planner
 from planner.export import export_planner
 from planner.model import ObjectiveConfig, PrediMemForConditionalGeneration
-from planner.prompt import render_answer
 from planner.replay import Replay
 from predimem.interfaces import Planner
 from tests.planner.builders import BASE, MEMORY, PROMPT, encode_batch
@@ -59,41 +58,6 @@ def test_half_precision_halves_the_file(checkpoint, exported, tmp_path):
     size = (tmp_path / "half" / "model.safetensors").stat().st_size
     assert size < 0.6 * (exported / "model.safetensors").stat().st_size
     assert load_planner(tmp_path / "half")._model.dtype == torch.float32
-
-
-def test_the_loop_decodes_as_generate_does(exported, episodes):
-    planner = load_planner(exported)
-    end = planner._processor.tokenizer.convert_tokens_to_ids("<|im_end|>")
-    for step in (0, 7, 9):
-        inputs = planner.encode(Replay(episodes[0], MEMORY, [0])[step])
-        with torch.no_grad():
-            ours = greedy_decode(planner._model, inputs, end, 12)
-            theirs = planner._model.generate(**inputs, max_new_tokens=12, do_sample=False, eos_token_id=end)
-        theirs = theirs[0, inputs["input_ids"].shape[1] :].tolist()
-        assert ours == (theirs[:-1] if theirs[-1] == end else theirs)
-
-
-def test_decoding_stops_at_the_end_of_the_answer(exported, episodes):
-    """A model whose logits spell an answer: the plan is read from it, and nothing after it."""
-    planner = load_planner(exported)
-    tokenizer = planner._processor.tokenizer
-    script = tokenizer(render_answer("wait", [2]) + "<|im_end|>junk").input_ids
-    planner._model = _Scripted(planner._model, script)
-    plan = planner.plan(Replay(episodes[0], MEMORY, [0])[3])
-    assert plan.subtask == "wait" and plan.keyframe_steps == (3,) and plan.error is None
-
-
-class _Scripted:
-    """Says the script, whatever it is shown."""
-
-    def __init__(self, model, script):
-        self._model, self._script, self.device = model, list(script), model.device
-
-    def __call__(self, **inputs):
-        output = self._model(**inputs)
-        output.logits.zero_()
-        output.logits[0, -1, self._script.pop(0)] = 1.0
-        return output
 
 
 def test_an_untrained_planner_gives_an_invalid_plan_not_a_crash(exported, episodes):
