@@ -66,6 +66,8 @@ class UndueDeeds:
         if bool(goal.done(world)[0]):
             away, goal.away = goal.away, 0
             return away >= AWAY_LOOKS
+        if goal.away >= AWAY_LOOKS:  # it is away for long enough, whatever it has left behind
+            return False
         stays = goal.done.lasting()
         if stays is None or not bool(stays(world)[0]):  # else the hand is at an object that is in its place
             goal.away += 1
