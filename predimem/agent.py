@@ -1,7 +1,8 @@
 """The dual system: a memory bank, S2 in its worker and S1 in the control thread (002 §9, Algorithm 1).
 
-S1 never waits for S2. S2's subtask replaces the last one when it arrives; the keyframes that it
-nominates are written back by absolute step. Before the first plan the robot is held where it is.
+S1 never waits for S2. S2's subtask replaces the last one when it arrives, or when enough plans in a row have
+named it (`confirm_plans`); the keyframes that it nominates are written back by absolute step. Before the first
+plan the robot is held where it is.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from memory_bank import MemoryBank
 from predimem.action_queue import ActionQueue
 from predimem.clock import Clock
 from predimem.interfaces import Policy
-from predimem.types import ActionChunk, Observation, Tick
+from predimem.types import ActionChunk, Observation, Plan, Tick
 from predimem.worker import Answer, PlannerWorker
 
 HoldAction = Callable[[np.ndarray | None], np.ndarray]
@@ -25,16 +26,24 @@ HoldAction = Callable[[np.ndarray | None], np.ndarray]
 @dataclass(frozen=True)
 class AgentConfig:
     """execute_steps: actions executed from a chunk before the next one is asked for. plan_every_steps: S2 is
-    asked at every so many control steps, unless it is still busy; pictures are needed at those."""
+    asked at every so many control steps, unless it is still busy; pictures are needed at those. confirm_plans: how
+    many plans in a row must name a new subtask before it replaces the last one. More than 1 filters single wrong
+    answers, and every right change then comes a planning period later for each more. min_confidence: a plan that is
+    less sure of a new subtask does not count towards it; one that does not say how sure it is does. The first
+    subtask of an episode is taken as it comes, and keyframes are, whatever becomes of the subtask."""
 
     execute_steps: int = 4
     plan_every_steps: int = 1
 
+    confirm_plans: int = 1
+    min_confidence: float = 0.0
     def __post_init__(self) -> None:
-        for name in ("execute_steps", "plan_every_steps"):
+        for name in ("execute_steps", "plan_every_steps", "confirm_plans"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
 
+        if not 0.0 <= self.min_confidence <= 1.0:
+            raise ValueError(f"min_confidence must be in [0, 1], got {self.min_confidence}")
 
 @dataclass(frozen=True)
 class _Pending:
@@ -73,6 +82,8 @@ class DualSystemAgent:
         self._subtask: str | None = None
         self._plan_step: int | None = None
         self._pending: _Pending | None = None
+        self._rival: str | None = None  # the new subtask that the last plans named
+        self._rival_plans = 0  # how many of them in a row
         self._last_action: np.ndarray | None = None
         self._last_tick: Tick | None = None
 
@@ -120,9 +131,9 @@ class DualSystemAgent:
         if answer is None or answer.plan.episode_id != self._episode_id:
             return None
         self._bank.nominate(answer.plan.keyframe_steps)
-        if answer.plan.subtask is not None:
-            self._subtask, self._plan_step = answer.plan.subtask, answer.plan.step
-            self._bank.note_subtask(self._subtask)
+        if (subtask := self._confirmed(answer.plan)) is not None:
+            self._subtask, self._plan_step = subtask, answer.plan.step
+            self._bank.note_subtask(subtask)
         return answer
 
     def _refill(self, observation: Observation) -> float | None:
@@ -138,6 +149,17 @@ class DualSystemAgent:
         chunk = self._policy.infer(observation, self._subtask)
         latency_s = time.perf_counter() - began_s
         self._pending = _Pending(chunk, self._clock.s1_ready_step(step))
+    def _confirmed(self, plan: Plan) -> str | None:
+        """The plan's subtask if it is the current one from now on."""
+        change = plan.subtask is not None and self._subtask is not None and plan.subtask != self._subtask
+        unsure = plan.confidence is not None and plan.confidence < self._config.min_confidence
+        if not change or unsure:
+            self._rival, self._rival_plans = None, 0
+            return None if change else plan.subtask
+        self._rival_plans = self._rival_plans + 1 if plan.subtask == self._rival else 1
+        self._rival = plan.subtask
+        return plan.subtask if self._rival_plans >= self._config.confirm_plans else None
+
         self._release(step)
         return latency_s
 

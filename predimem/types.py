@@ -89,6 +89,7 @@ class ActionChunk:
 class Tick:
     """Everything that happened at one control step, as recorded in the trace.
 
+    subtask: the one that is executed; a plan that names another may still await confirmation (`AgentConfig`).
     plan_age_steps: control steps since the observation that the current subtask was decided on;
     None before the first plan. stale_action: the action executed came from a chunk conditioned on
     another subtask than the current one. Latencies are wall-clock seconds, None where the model

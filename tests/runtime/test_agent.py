@@ -11,15 +11,22 @@ from predimem.clock import RealClock, SimulatedClock
 from predimem.recording import TraceRecorder
 from predimem.runtime import run_episode
 from predimem.worker import PlannerWorker
-from tests.fakes import BlockingPlanner, CountingEnvironment, RaisingPlanner, StepPlanner, StepPolicy
+from tests.fakes import (
+    Answered,
+    BlockingPlanner,
+    CountingEnvironment,
+    RaisingPlanner,
+    ScriptedPlanner,
+    StepPlanner,
+    StepPolicy,
+)
 
 
-def play(environment, planner, policy, clock, execute_steps=4, memory=None, plan_every_steps=1):
+def play(environment, planner, policy, clock, execute_steps=4, memory=None, plan_every_steps=1, **switching):
     worker = PlannerWorker(planner, clock)
     bank = MemoryBank(memory or MemoryConfig(recent_window=2, cluster_gap_steps=0))
-    agent = DualSystemAgent(
-        bank, worker, policy, clock, environment.hold_action, AgentConfig(execute_steps, plan_every_steps)
-    )
+    config = AgentConfig(execute_steps, plan_every_steps, **switching)
+    agent = DualSystemAgent(bank, worker, policy, clock, environment.hold_action, config)
     recorder = TraceRecorder()
     result = run_episode(environment, agent, "count", "test", seed=0, subscribers=[recorder])
     agent.close()
@@ -77,6 +84,42 @@ def test_an_invalid_answer_keeps_the_last_subtask_and_is_recorded():
     assert [t["subtask"] for t in trace["ticks"]] == ["", *["phase 0"] * 2, *["phase 1"] * 3, "phase 2"]
     assert [t["plan_error"] for t in trace["ticks"]][5] == "not valid JSON"
     assert trace["ticks"][5]["plan_age_steps"] == 2  # counted from the last plan that was followed
+
+
+def follow(answers, **switching):
+    """Ticks and bank of an episode in which one plan arrives at every step from 1 on: (subtask, confidence)."""
+    planner = ScriptedPlanner([Answered(*answer) for answer in answers])
+    environment = CountingEnvironment(horizon=len(answers) + 1)
+    memory = MemoryConfig(recent_window=2, cluster_gap_steps=0, past_subtasks=True)
+    clock = SimulatedClock(0, 1)
+    _, trace, agent = play(environment, planner, StepPolicy(number_of=len), clock, memory=memory, **switching)
+    return trace["ticks"], agent.bank
+
+
+def test_a_change_of_subtask_waits_for_confirmation():
+    named = ["a", "b", "a", "b", "c", "c", "c", None, "b", None, "b", "b"]
+    ticks, bank = follow([(name, 0.5) for name in named], confirm_plans=2)
+    #       none yet, a: the first is taken; one b is not enough, nor two that "a", c or no answer come between
+    assert "".join(tick["subtask"] or "-" for tick in ticks) == "-aaaaa" + "cccccc" + "b"
+    assert [tick["plan_age_steps"] for tick in ticks] == [None, 1, 2, 1, 2, 3, 1, 1, 2, 3, 4, 5, 1]
+    assert [tick["plan_text"] for tick in ticks[1:]] == [str(name) for name in named]  # what was said, followed or not
+    assert all(tick["plan_arrived"] for tick in ticks[1:])
+    assert bank.keyframe_steps == tuple(range(len(named)))  # of every plan
+    assert bank.snapshot().past_subtasks == ("a", "c", "b")  # what was followed
+    unfiltered, _ = follow([(name, 0.5) for name in named])
+    assert "".join(tick["subtask"] or "-" for tick in unfiltered) == "-ababccccbbbb"
+
+
+def test_an_unsure_plan_changes_no_subtask():
+    answers = [("a", 0.1), ("b", 0.4), ("b", 0.6), ("a", None), ("b", 0.9), ("b", 0.59), ("b", 0.9), ("a", 0.2)]
+    ticks, _ = follow(answers, min_confidence=0.6)
+    assert "".join(tick["subtask"] or "-" for tick in ticks) == "-aababbbb"
+    assert [tick["plan_confidence"] for tick in ticks[1:]] == [confidence for _, confidence in answers]
+    ticks, _ = follow(answers, min_confidence=0.6, confirm_plans=2)
+    assert "".join(tick["subtask"] or "-" for tick in ticks) == "-aaaaaaaa"
+    for wrong in ({"confirm_plans": 0}, {"min_confidence": 1.1}, {"min_confidence": -0.1}):
+        with pytest.raises(ValueError, match="must be"):
+            AgentConfig(**wrong)
 
 
 def test_s1_never_waits_for_s2():
