@@ -7,6 +7,7 @@ plan the robot is held where it is.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,16 +35,16 @@ class AgentConfig:
 
     execute_steps: int = 4
     plan_every_steps: int = 1
-
     confirm_plans: int = 1
     min_confidence: float = 0.0
+
     def __post_init__(self) -> None:
         for name in ("execute_steps", "plan_every_steps", "confirm_plans"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-
         if not 0.0 <= self.min_confidence <= 1.0:
             raise ValueError(f"min_confidence must be in [0, 1], got {self.min_confidence}")
+
 
 @dataclass(frozen=True)
 class _Pending:
@@ -81,9 +82,9 @@ class DualSystemAgent:
         self._episode_id = episode_id
         self._subtask: str | None = None
         self._plan_step: int | None = None
-        self._pending: _Pending | None = None
         self._rival: str | None = None  # the new subtask that the last plans named
         self._rival_plans = 0  # how many of them in a row
+        self._pending: _Pending | None = None
         self._last_action: np.ndarray | None = None
         self._last_tick: Tick | None = None
 
@@ -94,6 +95,18 @@ class DualSystemAgent:
     @property
     def bank(self) -> MemoryBank:
         return self._bank
+
+    def resume(self, subtask: str, plan_step: int) -> None:
+        """After `reset`: go on with the subtask decided on at `plan_step`. The bank is the caller's to fill."""
+        self._subtask, self._plan_step = subtask, plan_step
+
+    def upcoming(self, count: int) -> np.ndarray:
+        """float32 [n, A], n <= count: what is queued for the steps that follow the last one, as things stand."""
+        after = 0 if self._last_tick is None else self._last_tick.step + 1
+        queued = (self._queue.pop(step) for step in range(after, after + count))
+        rows = [found[0] for found in itertools.takewhile(lambda found: found is not None, queued) if found]
+        width = 0 if self._last_action is None else len(self._last_action)
+        return np.stack(rows) if rows else np.empty((0, width), np.float32)
 
     def act(self, observation: Observation) -> np.ndarray:
         """One control tick: float32 [A], the action for this step."""
@@ -136,6 +149,17 @@ class DualSystemAgent:
             self._bank.note_subtask(subtask)
         return answer
 
+    def _confirmed(self, plan: Plan) -> str | None:
+        """The plan's subtask if it is the current one from now on."""
+        change = plan.subtask is not None and self._subtask is not None and plan.subtask != self._subtask
+        unsure = plan.confidence is not None and plan.confidence < self._config.min_confidence
+        if not change or unsure:
+            self._rival, self._rival_plans = None, 0
+            return None if change else plan.subtask
+        self._rival_plans = self._rival_plans + 1 if plan.subtask == self._rival else 1
+        self._rival = plan.subtask
+        return plan.subtask if self._rival_plans >= self._config.confirm_plans else None
+
     def _refill(self, observation: Observation) -> float | None:
         """Ask S1 for a chunk if the queue runs low or its subtask is outdated; seconds that it took."""
         step = observation.step
@@ -149,17 +173,6 @@ class DualSystemAgent:
         chunk = self._policy.infer(observation, self._subtask)
         latency_s = time.perf_counter() - began_s
         self._pending = _Pending(chunk, self._clock.s1_ready_step(step))
-    def _confirmed(self, plan: Plan) -> str | None:
-        """The plan's subtask if it is the current one from now on."""
-        change = plan.subtask is not None and self._subtask is not None and plan.subtask != self._subtask
-        unsure = plan.confidence is not None and plan.confidence < self._config.min_confidence
-        if not change or unsure:
-            self._rival, self._rival_plans = None, 0
-            return None if change else plan.subtask
-        self._rival_plans = self._rival_plans + 1 if plan.subtask == self._rival else 1
-        self._rival = plan.subtask
-        return plan.subtask if self._rival_plans >= self._config.confirm_plans else None
-
         self._release(step)
         return latency_s
 
