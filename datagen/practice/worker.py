@@ -24,7 +24,8 @@ from predimem.interfaces import Agent, Planner, Policy
 from predimem.types import Observation, Tick
 
 CALM = DisturbanceConfig(
-    late_share=0.0, premature_share=0.0, wrong_per_minute=0.0, pauses_per_minute=0.0, missed_share=0.0, dropped_share=0.0
+    late_share=0.0, premature_share=0.0, wrong_per_minute=0.0, pauses_per_minute=0.0, missed_share=0.0,
+    dropped_share=0.0,
 )  # fmt: skip
 
 
