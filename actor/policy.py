@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ class ActorPolicy:
     """Stateless: the noise is a function of the seed and the observation's step, nothing else."""
 
     def __init__(self, actor: Actor, seed: int = 0, num_steps: int | None = None, device: str = "cpu") -> None:
-        self._config = actor.config
+        self.config = actor.config
         self._model = actor.model
         self._preprocess = Preprocessor(actor.config, actor.stats, actor.tokenizer)
         self._resize = ResizeWithPad(actor.config.model.image_size)
@@ -27,29 +28,38 @@ class ActorPolicy:
 
     def infer(self, observation: Observation, subtask: str) -> ActionChunk:
         """float32 [H or fewer, A] from `observation.step` on. Raises ValueError if the observation does not fit."""
-        self._check(observation)
-        images = np.stack([self._resize(observation.images[name]) for name in self._config.cameras])
-        inputs = self._preprocess.inputs(images[None], observation.state[None], [subtask], self._device)
-        noise = self._noise(observation.step).to(self._device)
-        chunk = self._preprocess.actions(self._model.sample(inputs, noise, self._num_steps))[0]
-        return ActionChunk(start_step=observation.step, actions=self._gated(chunk), subtask=subtask)
+        return self.infer_batch([observation], [subtask])[0]
+
+    def infer_batch(self, observations: Sequence[Observation], subtasks: Sequence[str]) -> list[ActionChunk]:
+        """One chunk for each observation, in one forward pass; a chunk does not depend on its company, but for
+        rounding. Raises ValueError if an observation does not fit."""
+        for observation in observations:
+            self._check(observation)
+        cameras = self.config.cameras
+        images = np.stack([np.stack([self._resize(o.images[name]) for name in cameras]) for o in observations])
+        states = np.stack([observation.state for observation in observations])
+        inputs = self._preprocess.inputs(images, states, subtasks, self._device)
+        noise = torch.cat([self._noise(observation.step) for observation in observations]).to(self._device)
+        chunks = self._preprocess.actions(self._model.sample(inputs, noise, self._num_steps))
+        asked = zip(observations, chunks, subtasks, strict=True)
+        return [ActionChunk(o.step, self._gated(chunk), subtask) for o, chunk, subtask in asked]
 
     def _gated(self, chunk: np.ndarray) -> np.ndarray:
         """The gripper open or closed, and the end cut off some steps after it changes."""
-        gripper = self._config.gripper
+        gripper = self.config.gripper
         if gripper is None:
             return chunk
         chunk[:, gripper] = np.where(chunk[:, gripper] > 0, 1.0, -1.0)
         changes = np.flatnonzero(np.diff(chunk[:, gripper]))
-        return chunk[: changes[0] + 1 + self._config.after_grip] if len(changes) else chunk
+        return chunk[: changes[0] + 1 + self.config.after_grip] if len(changes) else chunk
 
     def _noise(self, step: int) -> torch.Tensor:
         rng = np.random.default_rng([self._seed, step])
-        shape = (1, self._config.model.action_horizon, self._config.model.action_dim)
+        shape = (1, self.config.model.action_horizon, self.config.model.action_dim)
         return torch.from_numpy(rng.standard_normal(shape, dtype=np.float32))
 
     def _check(self, observation: Observation) -> None:
-        config = self._config
+        config = self.config
         if set(observation.images) != set(config.cameras):
             raise ValueError(f"the actor expects the cameras {list(config.cameras)}, got {list(observation.images)}")
         for name in config.cameras:

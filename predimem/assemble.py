@@ -6,6 +6,7 @@ simulator out of processes that need neither.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,6 +34,8 @@ from predimem.oracles import (
     SolverAgent,
 )
 from predimem.runtime import run_episode
+from predimem.serving.config import ModelsConfig
+from predimem.serving.robot import RobotSpec, Served
 from predimem.types import EpisodeResult, StepResult
 from predimem.weight_files import EMBEDDED, weights_folder, weights_hash
 from predimem.worker import PlannerWorker
@@ -176,11 +179,10 @@ class Player:
 
     def _make_row(self, row: RowConfig, environment: Any) -> Agent:
         """A learned system of the arena; parts that know the true state take it from `environment.simulation`."""
-        from datagen.skills.actor import SkillActor
         from datagen.skills.named import due_label
 
         simulation, hold, hz = environment.simulation, environment.hold_action, environment.control_hz
-        policy = SkillActor(simulation) if row.actor == SKILLS else self._policy(row.actor)
+        policy = self._skills(simulation, row) if row.actor == SKILLS else self._policy(row.actor)
         time = self._config.time
         if row.s2_latency_steps is not None:
             time = replace(time, s2_latency_steps=row.s2_latency_steps)
@@ -197,7 +199,16 @@ class Player:
         agent: PlannedAgent = self._dual_system(planner, memory, policy, hold, hz, time)
         if isinstance(planner, OracleSubtasks):
             agent = OracleSubtaskAgent(agent, planner, lambda: due_label(simulation))
-        return EpisodicAgent(agent, policy.reset) if isinstance(policy, SkillActor) else agent
+        return EpisodicAgent(agent, policy.reset) if row.actor == SKILLS else agent  # type: ignore[attr-defined]
+
+    def _skills(self, simulation: Any, row: RowConfig) -> Policy:
+        if row.slip_probability:
+            from datagen.practice.slips import SlippingActor
+
+            return SlippingActor(simulation, row.slip_probability)
+        from datagen.skills.actor import SkillActor
+
+        return SkillActor(simulation)
 
     def _dual_system(
         self,
@@ -381,6 +392,37 @@ def weights_hashes(root: str | None) -> dict[str, str]:
     folder = Path(root) if root else EMBEDDED
     models = [path for path in sorted(folder.glob("*")) if path.is_dir() and not path.name.startswith("arena-")]
     return {path.name: weights_hash(path) for path in models}
+
+
+def make_served(models: ModelsConfig) -> Served:
+    """The models that a server serves. Raises WeightsError (or the model's own error) without usable weights."""
+    import torch
+
+    from actor.policy import load_policy
+    from planner.checkpoint import read_spec
+
+    torch.set_num_threads(models.torch_threads)
+    folder = weights_folder(models.weights, models.actor)
+    policy = load_policy(folder, models.seed, device=models.device)
+    weights, make_planner, memory = {models.actor: weights_hash(folder)}, None, NO_MEMORY
+    if models.planner != INSTRUCTION:
+        folder = weights_folder(models.weights, models.planner)
+        memory = read_spec(folder).memory
+        weights[models.planner] = weights_hash(folder)
+        make_planner = functools.partial(_load_planner, folder, models.device, models.torch_threads)
+    actor = policy.config
+    height, width = actor.camera_shape
+    robot = RobotSpec(actor.cameras, (height, width), actor.state_dim, actor.action_dim)
+    return Served(robot, policy, make_planner, memory, weights)
+
+
+def _load_planner(folder: Path, device: str, threads: int) -> Planner:
+    import torch
+
+    from planner.decoding import load_planner
+
+    torch.set_num_threads(threads)
+    return load_planner(folder, device)
 
 
 def make_training_environment(task: str) -> Any:

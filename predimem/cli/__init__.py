@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from predimem.cli import data, evaluation, exchange, make, play, skills, train, verify
+from predimem.cli import data, evaluation, exchange, make, play, serve, skills, train, verify
 from predimem.vulkan import VulkanError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Memory for robot policies.")
@@ -25,6 +25,7 @@ app.command("harness")(evaluation.harness)
 app.command("datagen")(make.datagen)
 app.command("decompose")(make.decompose)
 app.command("skills")(skills.play_skills)
+app.command("serve")(serve.serve)
 app.add_typer(train.app, name="train")
 app.add_typer(verify.app, name="verify")
 app.add_typer(exchange.export_app, name="export")

@@ -1,0 +1,31 @@
+"""`predimem serve`: the models behind openpi's protocol."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from predimem.cli.options import Weights
+
+
+def serve(
+    config: Annotated[Path | None, typer.Option(help="Settings, see configs/serve.yaml; options override it.")] = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on; default: 127.0.0.1.")] = None,
+    port: Annotated[int | None, typer.Option(help="0: any; default: 8000.")] = None,
+    state_dir: Annotated[str | None, typer.Option(help="Folder in which episodes survive a restart.")] = None,
+    api_key_file: Annotated[str | None, typer.Option(help="File with the key that clients have to send.")] = None,
+    tls_certificate: Annotated[str | None, typer.Option(help="PEM file; needs --tls-key.")] = None,
+    tls_key: Annotated[str | None, typer.Option(help="PEM file; needs --tls-certificate.")] = None,
+    device: Annotated[str | None, typer.Option(help="Of the models, such as `cuda`; default: cpu.")] = None,
+    weights: Weights = None,
+) -> None:
+    """Serve planner and actor to robots (openpi's protocol). SIGTERM or Ctrl-C: drains, then ends."""
+    from predimem.assemble import make_served
+    from predimem.serving.command import run_server, serve_config
+
+    access = {"api_key_file": api_key_file, "tls_certificate": tls_certificate, "tls_key": tls_key}
+    given = {"host": host, "port": port, "state.dir": state_dir, "models.device": device, "models.weights": weights}
+    settings = serve_config(config, given | {f"access.{name}": value for name, value in access.items()})
+    run_server(settings, make_served(settings.models))

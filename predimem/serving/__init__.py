@@ -1,0 +1,1 @@
+"""The asynchronous inference server: PrediMem behind openpi's websocket protocol (docs/serving.md)."""

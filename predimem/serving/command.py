@@ -1,0 +1,61 @@
+"""`predimem serve`: load, warm up, listen, drain."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from predimem.config import from_dict, read_yaml
+from predimem.serving.config import ServeConfig
+from predimem.serving.engine import Engine
+from predimem.serving.logs import log_as_json
+from predimem.serving.robot import Served
+from predimem.serving.server import PolicyServer
+
+log = logging.getLogger(__name__)
+SWITCH_S = 0.001  # how long a thread may hold the interpreter while another one waits with a request
+
+
+def serve_config(path: str | Path | None, given: Mapping[str, Any]) -> ServeConfig:
+    """A file's settings (None: the defaults) with what is given in their place ("state.dir", ...; None: not given).
+
+    Raises ConfigError, or ValueError for settings that contradict each other.
+    """
+    data = {} if path is None else read_yaml(path)
+    for name, value in given.items():
+        if value is not None:
+            *parents, last = name.split(".")
+            place = data
+            for parent in parents:
+                place = place.setdefault(parent, {})
+            place[last] = value
+    data.setdefault("time", {}).setdefault("mode", "real")
+    return from_dict(ServeConfig, data, "options" if path is None else str(path))
+
+
+def run_server(config: ServeConfig, served: Served) -> None:
+    """Blocks until SIGTERM or SIGINT. The port answers `/healthz` with 503 while the models warm up."""
+    log_as_json()
+    sys.setswitchinterval(SWITCH_S)
+    asyncio.run(_run(Engine(config, served)))
+
+
+async def _run(engine: Engine) -> None:
+    server = PolicyServer(engine)
+    await server.start()
+    warm = asyncio.get_running_loop().run_in_executor(None, engine.start)
+    running = asyncio.create_task(server.run())
+    try:
+        done, _ = await asyncio.wait([warm, running], return_when=asyncio.FIRST_COMPLETED)
+        if warm in done:
+            warm.result()
+        await running
+    finally:
+        server.stop()
+        await asyncio.gather(running, return_exceptions=True)
+        await asyncio.get_running_loop().run_in_executor(None, engine.close)
+        log.info("stopped")

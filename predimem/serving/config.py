@@ -1,0 +1,174 @@
+"""What `predimem serve` reads: models, robot, time, limits and access. The defaults serve the shipped weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+
+from predimem.agent import AgentConfig
+from predimem.clock import TimeConfig
+
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(frozen=True)
+class ModelsConfig:
+    """weights: a folder with the folders `planner` and `actor` name; null: the shipped ones. device: of both
+    (`cpu`, `cuda`, ...). planner `instruction`: no planner, the subtask is the whole task. seed: of S1's noise."""
+
+    weights: str | None = None
+    planner: str = "planner"
+    actor: str = "actor"
+    device: str = "cpu"
+    torch_threads: int = 1
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class RobotConfig:
+    """control_hz: control steps a second. hold: the action that keeps the robot where it is, before any other was
+    sent; hold_keeps: indices of the actions whose last value is repeated instead (a gripper; with absolute joint
+    angles all of them). example_prompt: a task, for clients that want to try. action_horizon: rows of `actions` in
+    a reply; null: as many as the agent executes before it asks S1 again."""
+
+    control_hz: float = 20.0
+    hold: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
+    hold_keeps: tuple[int, ...] = (6,)
+    example_prompt: str = "Observe the cube's color, wait, then touch the cube of the same color."
+    action_horizon: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.control_hz > 0:
+            raise ValueError(f"robot: control_hz has to be positive, got {self.control_hz}")
+        if any(not 0 <= index < len(self.hold) for index in self.hold_keeps):
+            raise ValueError(f"robot: hold_keeps are indices of the {len(self.hold)} actions, got {self.hold_keeps}")
+        if self.action_horizon is not None and self.action_horizon < 1:
+            raise ValueError(f"robot: action_horizon must be at least 1, got {self.action_horizon}")
+
+
+@dataclass(frozen=True)
+class LimitsConfig:
+    """What is refused rather than queued. Sizes in bytes, times in seconds.
+
+    array_bytes: of one array or decoded picture. prompt_characters: of a task. deadline_s: from a request's arrival
+    to its reply; a client may ask for less. queued_s1: observations that wait for the actor. idle_s: how long a
+    session without requests is kept in memory; spare_s: how long it is safe from being evicted for a new one.
+    bad_messages: faulty messages in a row after which a connection is closed. send_s: how long a client may take
+    to read a reply. drain_s: what SIGTERM leaves requests that are under way.
+    """
+
+    connections: int = 64
+    sessions: int = 32
+    message_bytes: int = 8 << 20
+    array_bytes: int = 4 << 20
+    prompt_characters: int = 1000
+    deadline_s: float = 2.0
+    queued_s1: int = 64
+    idle_s: float = 900.0
+    spare_s: float = 30.0
+    bad_messages: int = 20
+    send_s: float = 10.0
+    drain_s: float = 10.0
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not value > 0:
+                raise ValueError(f"limits: {name} has to be positive, got {value}")
+
+
+@dataclass(frozen=True)
+class BatchConfig:
+    """Requests of several sessions in one forward pass: up to `size`; wait_s: how long one waits for company.
+    0: a batch is what came while the model was busy with the last one."""
+
+    size: int = 8
+    wait_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.size < 1 or self.wait_s < 0:
+            raise ValueError(f"batches: size has to be at least 1 and wait_s not negative, got {self}")
+
+
+@dataclass(frozen=True)
+class PlannerProcessConfig:
+    """timeout_s: an answer that takes longer counts as hung, and the process is restarted. build_s: loading the
+    model. restart_s: the pause before a restart, doubled each time in a row up to a minute. log_dir: where the
+    process's own output goes; null: the state folder, or a temporary one."""
+
+    timeout_s: float = 20.0
+    build_s: float = 600.0
+    restart_s: float = 1.0
+    log_dir: str | None = None
+
+
+@dataclass(frozen=True)
+class AccessConfig:
+    """api_key_file: a file with the key that clients send (`Authorization: Api-Key ...`); needed for addresses
+    other than loopback. tls_certificate, tls_key: PEM files; null: no TLS."""
+
+    api_key_file: str | None = None
+    tls_certificate: str | None = None
+    tls_key: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise ValueError("access: tls_certificate and tls_key go together")
+
+
+@dataclass(frozen=True)
+class StateConfig:
+    """dir: where episodes are kept so that they survive a restart; null: in memory alone. sync: wait for the disk,
+    which survives a power cut too, not only a kill. picture_every_steps: besides keyframes, one picture of so many
+    control steps is kept, for looking at past episodes. episodes: how many are kept, the last used ones."""
+
+    dir: str | None = None
+    sync: bool = True
+    picture_every_steps: int = 20
+    episodes: int = 200
+
+    def __post_init__(self) -> None:
+        if self.picture_every_steps < 1 or self.episodes < 1:
+            raise ValueError("state: picture_every_steps and episodes have to be at least 1")
+
+
+@dataclass(frozen=True)
+class ServeConfig:
+    """default_prompt: the task of clients that send none; null: they are refused. time: `real`, or `simulated` with
+    its latencies, in which the same observations give the same actions on every machine."""
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    default_prompt: str | None = None
+    models: ModelsConfig = field(default_factory=ModelsConfig)
+    robot: RobotConfig = field(default_factory=RobotConfig)
+    agent: AgentConfig = field(default_factory=AgentConfig)
+    time: TimeConfig = field(default_factory=lambda: TimeConfig(mode="real"))
+    limits: LimitsConfig = field(default_factory=LimitsConfig)
+    s1_batches: BatchConfig = field(default_factory=BatchConfig)
+    s2_batches: BatchConfig = field(default_factory=BatchConfig)
+    s2_process: PlannerProcessConfig = field(default_factory=PlannerProcessConfig)
+    access: AccessConfig = field(default_factory=AccessConfig)
+    state: StateConfig = field(default_factory=StateConfig)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port < 65536:
+            raise ValueError(f"port: expected 0 (any) to 65535, got {self.port}")
+        if not is_loopback(self.host) and self.access.api_key_file is None:
+            raise ValueError(
+                f"host: {self.host} can be reached from other machines; that needs a key: put one into a file and "
+                "name it in access: api_key_file (or --api-key-file), or serve on 127.0.0.1"
+            )
+
+    @property
+    def action_horizon(self) -> int:
+        return self.robot.action_horizon or self.agent.execute_steps
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach `host`."""
+    if host in LOOPBACK_NAMES:
+        return True
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,173 @@
+"""The server without its network: bytes in, bytes out, for any number of clients.
+
+A request is handled in one thread from its first byte to its last. What is shared (actor, planner, store) has its own
+threads, so a request waits for the actor at most, never for the planner and never for another client.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from predimem.serving import wire
+from predimem.serving.config import ServeConfig
+from predimem.serving.metrics import Metrics, gpu_memory_bytes
+from predimem.serving.planner_process import PlannerProcess
+from predimem.serving.planners import SharedPlanner, SharedPlanners, TaskPlanners
+from predimem.serving.policies import SharedPolicy
+from predimem.serving.refusal import Refusal
+from predimem.serving.request import read_request
+from predimem.serving.robot import Served, metadata
+from predimem.serving.session import Parts, Session
+from predimem.serving.sessions import Client, Sessions
+from predimem.serving.store import EpisodeStore
+from predimem.types import Frame, MemorySnapshot, Observation
+
+log = logging.getLogger(__name__)
+HUNG_S = 10.0  # a forward pass of the actor that takes longer counts as hung
+
+
+class Engine:
+    """`start` before the first `handle`; `close` when done. Thread-safe."""
+
+    def __init__(self, config: ServeConfig, served: Served):
+        self.config = config
+        self.served = served
+        self.metrics = Metrics()
+        self.metadata = metadata(config, served)
+        self.store = None if config.state.dir is None else EpisodeStore(config.state.dir, config.state)
+        self.draining = False
+        self._process: PlannerProcess | None = None
+        self._policy = SharedPolicy(served.policy, config.limits.queued_s1, config.s1_batches, self.metrics)
+        self._planner = self._make_planner()
+        parts = Parts(config, served, self._policy, self._planner, self.store, self.metrics)
+        self.sessions = Sessions(lambda episode_id: Session(episode_id, parts), config.limits)
+        self.warm = False
+        self._watch()
+
+    def start(self) -> None:
+        """Warm both models up. Raises PlannerGone, or what the actor raises, where one of them cannot be used."""
+        began_s = time.perf_counter()
+        robot, deadline_s = self.served.robot, time.monotonic() + 600
+        pictures = {name: np.zeros((*robot.image_size, 3), np.uint8) for name in robot.cameras}
+        blank = Observation(0, pictures, np.zeros(robot.state_dim, np.float32))
+        self._policy.infer(blank, self.config.robot.example_prompt, deadline_s)
+        if self._process is not None:
+            self._process.start()
+        self.warm = True
+        log.info("ready", extra={"warm_up_s": round(time.perf_counter() - began_s, 2)})
+
+    def handle(self, client: Client, data: bytes, arrived_s: float) -> bytes:
+        """The reply to one message that arrived at `arrived_s` (`time.monotonic`). Raises Refusal."""
+        try:
+            reply = self._answer(client, data, arrived_s)
+        except Refusal as refusal:
+            self.metrics.rejected.labels(refusal.code).inc()
+            raise
+        except Exception as error:
+            log.exception("a request failed")
+            self.metrics.rejected.labels("internal").inc()
+            raise Refusal("internal", "a fault of the server; its log says more") from error
+        self.metrics.reply.observe(time.monotonic() - arrived_s)
+        return reply
+
+    def health(self) -> tuple[bool, str]:
+        """(ready to serve, what is the matter). Without a planner the server goes on, and says so."""
+        if not self.warm:
+            return False, "warming up"
+        if self.draining:
+            return False, "draining"
+        if self._policy.busy_s > HUNG_S:
+            return False, "the actor hangs"
+        trouble = self._planner.trouble
+        return True, f"degraded: {trouble}" if trouble else "ok"
+
+    @property
+    def planner_pid(self) -> int | None:
+        """The process of S2, for those who watch."""
+        return None if self._process is None else self._process.pid
+
+    def close(self) -> None:
+        self.draining = True
+        self.sessions.close()
+        self._planner.close()
+        self._policy.close()
+        if self.store is not None:
+            self.store.close()
+
+    def _answer(self, client: Client, data: bytes, arrived_s: float) -> bytes:
+        if self.draining:
+            raise Refusal("draining", "the server is being shut down; connect again")
+        began_s = time.perf_counter()
+        try:
+            message = wire.unpack(data, self.config.limits.array_bytes)
+        except wire.WireError as error:
+            raise Refusal("malformed", str(error)) from None
+        request = read_request(message, self.served.robot, self.config.limits)
+        read_s = time.perf_counter()
+        session = self.sessions.find(client, request)
+        try:
+            reply = session.answer(request, arrived_s + request.deadline_s)
+        except Refusal:
+            if not session.begun:
+                self.sessions.drop(session)
+            raise
+        done_s = time.perf_counter()
+        timing = {
+            "queue_ms": 1000 * (time.monotonic() - arrived_s - (done_s - began_s)),
+            "decode_ms": 1000 * (read_s - began_s),
+            "infer_ms": 1000 * (done_s - read_s),
+        }
+        return wire.pack(reply | {"server_timing": timing})
+
+    def _make_planner(self) -> SharedPlanner:
+        config, served = self.config, self.served
+        if served.make_planner is None:
+            return TaskPlanners()
+        process_config = config.s2_process
+        if process_config.log_dir is None and config.state.dir is not None:
+            from dataclasses import replace
+
+            process_config = replace(process_config, log_dir=str(Path(config.state.dir) / "log"))
+        self._process = PlannerProcess(served.make_planner, self._example(), process_config, self._planner_lost)
+        wait_s = process_config.timeout_s * 2
+        return SharedPlanners(self._process, config.limits.sessions, config.s2_batches, wait_s, self.metrics)
+
+    def _example(self) -> MemorySnapshot:
+        """A first snapshot for the planner to warm up with."""
+        robot = self.served.robot
+        picture = np.zeros((*robot.image_size, 3), np.uint8)
+        frame = Frame(0, 0.0, {name: picture for name in robot.cameras})
+        return MemorySnapshot("warm-up", 0, self.config.robot.example_prompt, (frame,))
+
+    def _planner_lost(self, why: str) -> None:
+        self.metrics.s2_restarts.inc()
+        log.error("%s; S1 goes on with the last subtask of each session", why)
+
+    def _watch(self) -> None:
+        gauge = self.metrics.gauge
+        gauge("sessions", "Sessions in memory", lambda: len(self.sessions))
+        gauge("keyframes", "Keyframes of all sessions", lambda: sum(s.keyframes for s in self.sessions.all()))
+        gauge("s1_waiting", "Observations that wait for the actor", lambda: self._policy.depth)
+        gauge("s2_waiting", "Snapshots that wait for the planner", lambda: self._planner.depth)
+        gauge("s2_up", "1 while there is a planner", lambda: not self._planner.trouble)
+        gauge("gpu_memory_bytes", "In use on the GPU", gpu_memory_bytes)
+        self.metrics.ready.set_function(lambda: self.health()[0])
+
+
+def status(engine: Engine) -> dict[str, Any]:
+    """All sessions as plain data, for a page to show."""
+    ready, trouble = engine.health()
+    sessions = [
+        {"episode_id": s.episode_id, "instruction": s.instruction, "reply": _without_arrays(s.last_reply)}
+        for s in engine.sessions.all()
+    ]
+    return {"ready": ready, "state": trouble, "sessions": sessions}
+
+
+def _without_arrays(reply: dict[str, Any] | None) -> dict[str, Any] | None:
+    return None if reply is None else {k: v for k, v in reply.items() if not isinstance(v, np.ndarray)}

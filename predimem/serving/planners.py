@@ -1,0 +1,119 @@
+"""S2 as the sessions see it: one planner for all of them, and never an exception.
+
+What goes wrong becomes a plan without a subtask that says why: the agent keeps its last subtask and S1 goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from predimem.serving.batches import Batches, Cancellation, QueueFull, Stopped, TooLate
+from predimem.serving.config import BatchConfig
+from predimem.serving.metrics import Metrics
+from predimem.serving.planner_process import PlannerGone, PlannerProcess
+from predimem.types import MemorySnapshot, Plan
+
+log = logging.getLogger(__name__)
+
+
+class SharedPlanner(Protocol):
+    """A planner that several sessions ask at once; see `SharedPlanners` and `TaskPlanners`."""
+
+    def plan(self, snapshot: MemorySnapshot, cancellation: Cancellation) -> Plan: ...
+
+    @property
+    def trouble(self) -> str:
+        """Why there are no plans at the moment; empty where there are."""
+        ...
+
+    @property
+    def depth(self) -> int: ...
+
+    def close(self) -> None: ...
+
+
+class SharedPlanners:
+    """One planner process, asked in batches."""
+
+    def __init__(self, process: PlannerProcess, sessions: int, batches: BatchConfig, wait_s: float, metrics: Metrics):
+        self._process = process
+        self._wait_s = wait_s
+        self._metrics = metrics
+        self._batches: Batches[MemorySnapshot, Plan] = Batches(self._answer, "s2", sessions, batches)
+
+    @property
+    def trouble(self) -> str:
+        state = self._process.state
+        return "" if state == "ready" else f"the planner is {state}"
+
+    @property
+    def depth(self) -> int:
+        return self._batches.depth
+
+    def plan(self, snapshot: MemorySnapshot, cancellation: Cancellation) -> Plan:
+        """Blocks; returns at the latest after the time that S2 has, or when the caller calls it off."""
+        try:
+            return self._batches.call(snapshot, time.monotonic() + self._wait_s, cancellation)
+        except (QueueFull, TooLate, Stopped, PlannerGone) as error:
+            return no_plan(snapshot, str(error))
+
+    def close(self) -> None:
+        self._batches.close()
+        self._process.close()
+
+    def _answer(self, snapshots: list[MemorySnapshot]) -> list[Plan | Exception]:
+        began_s = time.perf_counter()
+        plans = self._process.plan(snapshots)
+        self._metrics.s2_latency.observe(time.perf_counter() - began_s)
+        self._metrics.s2_batch.observe(len(snapshots))
+        return plans
+
+
+class TaskPlanners:
+    """Without a planner the subtask is the whole task: a reactive policy behind the same protocol."""
+
+    trouble = ""
+    depth = 0
+
+    def plan(self, snapshot: MemorySnapshot, cancellation: Cancellation) -> Plan:
+        return Plan(snapshot.episode_id, snapshot.step, snapshot.instruction)
+
+    def close(self) -> None:
+        pass
+
+
+class SessionPlanner:
+    """Implements `Planner` for one session's worker. `keep` has stored a plan before anybody uses it."""
+
+    def __init__(self, shared: SharedPlanner, keep: Callable[[MemorySnapshot, Plan], None], metrics: Metrics):
+        self._shared = shared
+        self._keep = keep
+        self._metrics = metrics
+        self._cancellation = Cancellation()
+
+    def plan(self, snapshot: MemorySnapshot) -> Plan:
+        plan = self._shared.plan(snapshot, self._cancellation)
+        if plan.error is not None:
+            self._metrics.s2_errors.inc()
+            return plan
+        try:
+            self._keep(snapshot, plan)
+        except Exception:
+            log.exception("a plan cannot be stored, so it is not used", extra={"episode_id": snapshot.episode_id})
+            self._metrics.store_errors.inc()
+            return no_plan(snapshot, "the plan cannot be stored")
+        return plan
+
+    def call_off(self) -> None:
+        """End an answer that is waited for, and give no further ones until `go_on`."""
+        self._cancellation.cancel()
+
+    def go_on(self) -> None:
+        self._cancellation.clear()
+
+
+def no_plan(snapshot: MemorySnapshot, why: str) -> Plan:
+    return Plan(snapshot.episode_id, snapshot.step, None, error=why)

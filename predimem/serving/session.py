@@ -1,0 +1,230 @@
+"""One episode of one robot: a memory bank, an agent, and what a request does to them."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from predimem.agent import DualSystemAgent
+from predimem.clock import Clock
+from predimem.serving.bank import SessionBank, restore
+from predimem.serving.config import ServeConfig
+from predimem.serving.metrics import Metrics
+from predimem.serving.planners import SessionPlanner, SharedPlanner
+from predimem.serving.policies import SessionPolicy, SharedPolicy
+from predimem.serving.refusal import Refusal
+from predimem.serving.request import Request
+from predimem.serving.robot import Served, make_hold
+from predimem.serving.store import EpisodeStore
+from predimem.types import Frame, MemorySnapshot, Observation, Plan, Tick
+from predimem.worker import PlannerWorker
+
+log = logging.getLogger(__name__)
+
+
+class ClientClock:
+    """The client keeps time: S1 answers within the request, S2 when it is ready."""
+
+    def s1_ready_step(self, asked_step: int) -> int:
+        return asked_step
+
+    def s2_ready_step(self, asked_step: int) -> int | None:
+        return None
+
+    def begin_tick(self, step: int) -> None:
+        pass
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """What all sessions share."""
+
+    config: ServeConfig
+    served: Served
+    policy: SharedPolicy
+    planner: SharedPlanner
+    store: EpisodeStore | None
+    metrics: Metrics
+
+    def make_clock(self) -> Clock:
+        time_config = self.config.time
+        return ClientClock() if time_config.mode == "real" else time_config.make_clock(self.config.robot.control_hz)
+
+
+class Session:
+    """`answer` is called by any thread; two requests at once are refused, not queued."""
+
+    def __init__(self, episode_id: str, parts: Parts):
+        self.episode_id = episode_id
+        self.used_s = time.monotonic()
+        self.closed = False
+        self._parts = parts
+        self._lock = threading.Lock()
+        self._instruction: str | None = None
+        self._key: int | None = None  # of the store
+        self._pictured_step: int | None = None
+        self._resumed = False
+        self._memory_from = 0
+        self._reply: dict[str, Any] | None = None
+        self._policy = SessionPolicy(parts.policy)
+        self._planner = SessionPlanner(parts.planner, self._keep, parts.metrics)
+        self._bank = SessionBank(parts.served.memory)
+        self._hold = make_hold(parts.config)
+        clock = parts.make_clock()
+        worker = PlannerWorker(self._planner, clock)
+        self._agent = DualSystemAgent(self._bank, worker, self._policy, clock, self._hold, parts.config.agent)
+
+    @property
+    def begun(self) -> bool:
+        return self._instruction is not None
+
+    @property
+    def instruction(self) -> str | None:
+        return self._instruction
+
+    @property
+    def last_step(self) -> int | None:
+        return self._bank.last_step
+
+    @property
+    def keyframes(self) -> int:
+        return len(self._bank.keyframe_steps)
+
+    @property
+    def last_reply(self) -> dict[str, Any] | None:
+        """For those who watch."""
+        return self._reply
+
+    def answer(self, request: Request, deadline_s: float) -> dict[str, Any]:
+        """The reply to one observation, plain data and one array. Raises Refusal. deadline_s: `time.monotonic`."""
+        if not self._lock.acquire(blocking=False):
+            raise Refusal("busy", "the last observation of this episode is still being answered")
+        try:
+            if self.closed:
+                raise Refusal("order", "the session has ended; send reset: true to begin again")
+            self.used_s = time.monotonic()
+            if request.reset or not self.begun:
+                self._begin(request)
+            elif request.prompt is not None and request.prompt != self._instruction:
+                raise Refusal("order", "this episode has another prompt; send reset: true to begin again")
+            return self._answer(request, deadline_s)
+        finally:
+            self._lock.release()
+
+    def close(self) -> None:
+        """What is on the disk stays there. Waits for a request under way, whose planner is called off."""
+        self.closed = True
+        self._planner.call_off()
+        with self._lock:
+            self._agent.close()
+
+    def _begin(self, request: Request) -> None:
+        store = self._parts.store
+        stored = None if store is None or request.reset else store.find(self.episode_id)
+        prompt = request.prompt or self._instruction or (stored and stored.instruction)
+        prompt = prompt or self._parts.config.default_prompt
+        if prompt is None:
+            raise Refusal("malformed", "the first observation of an episode needs a prompt: the task in words")
+        if stored is not None and stored.instruction != prompt:
+            raise Refusal("order", "this episode has another prompt; send reset: true to begin again")
+        self._planner.call_off()  # an answer to the episode before
+        self._agent.reset(prompt, self.episode_id)
+        self._planner.go_on()
+        self._reply, self._pictured_step, self._resumed = None, None, stored is not None
+        if stored is not None:
+            assert store is not None
+            restore(self._bank, self._agent.resume, store, stored, self._parts.served.robot.state_dim)
+            self._key = stored.key
+            self._pictured_step = max(stored.picture_steps, default=None)
+            self._memory_from = min(stored.picture_steps, default=0)
+        else:
+            self._key = store.begin(self.episode_id, prompt) if store is not None else None
+            self._memory_from = request.step or 0
+        self._instruction = prompt
+        self._parts.metrics.episodes.labels("resumed" if stored else "begun").inc()
+        log.info(
+            "episode %s", "goes on" if stored else "begins", extra={"episode_id": self.episode_id, "prompt": prompt}
+        )
+
+    def _answer(self, request: Request, deadline_s: float) -> dict[str, Any]:
+        step = self._step_of(request)
+        if self._reply is not None and step == self._reply["step"]:
+            return self._reply
+        self._parts.policy.admit()
+        self._policy.deadline_s = deadline_s
+        time_s = step / self._parts.config.robot.control_hz
+        action = self._agent.act(Observation(step, request.images, request.state, time_s))
+        tick = self._agent.last_tick
+        assert tick is not None
+        self._observe(tick)
+        self._reply = self._reply_of(action, tick)
+        return self._reply
+
+    def _step_of(self, request: Request) -> int:
+        last = self._bank.last_step
+        if request.step is not None:
+            if last is not None and request.step < last:
+                raise Refusal("order", f"step {request.step} after step {last}; send reset: true to begin again")
+            return request.step
+        if last is None:
+            return 0
+        return last + (self._parts.config.action_horizon if request.executed is None else request.executed)
+
+    def _reply_of(self, action: np.ndarray, tick: Tick) -> dict[str, Any]:
+        horizon, hz = self._parts.config.action_horizon, self._parts.config.robot.control_hz
+        upcoming = [] if tick.held_action else self._agent.upcoming(horizon - 1)
+        rows = [action, *upcoming]
+        rows += [self._hold(rows[-1])] * (horizon - len(rows))
+        age = tick.plan_age_steps
+        return {
+            "actions": np.stack(rows).astype(np.float32),
+            "actions_valid": 0 if tick.held_action else 1 + len(upcoming),
+            "episode_id": self.episode_id,
+            "step": tick.step,
+            "subtask": tick.subtask,
+            "plan_age_steps": age,
+            "plan_age_s": None if age is None else age / hz,
+            "plan_error": tick.plan_error,
+            "planner": self._parts.planner.trouble or "ok",
+            "plan_confidence": tick.plan_confidence,
+            "keyframe_steps": list(tick.keyframe_steps),
+            "stale_action": tick.stale_action,
+            "resumed": self._resumed,
+            "memory_from_step": self._memory_from,
+            "s1_ms": None if tick.s1_latency_s is None else 1000 * tick.s1_latency_s,
+            "s2_ms": None if tick.s2_latency_s is None else 1000 * tick.s2_latency_s,
+        }
+
+    def _observe(self, tick: Tick) -> None:
+        metrics = self._parts.metrics
+        if tick.plan_age_steps is not None:
+            metrics.plan_age.observe(tick.plan_age_steps)
+        if tick.plan_arrived and tick.plan_error is None:
+            metrics.plans.inc()
+
+    def _keep(self, snapshot: MemorySnapshot, plan: Plan) -> None:
+        """On disk before it is used; called by the planner's thread of this session."""
+        store, key = self._parts.store, self._key
+        if store is not None and key is not None:
+            began_s = time.perf_counter()
+            store.keep(key, plan, self._pictures_of(snapshot, plan))
+            self._parts.metrics.store_latency.observe(time.perf_counter() - began_s)
+        self._bank.announce(plan.keyframe_steps)
+
+    def _pictures_of(self, snapshot: MemorySnapshot, plan: Plan) -> dict[int, Frame]:
+        frames = {frame.step: frame for frame in (*snapshot.keyframes, *snapshot.recent)}
+        wanted = {step: frames[step] for step in plan.keyframe_steps if step in frames}
+        last = self._pictured_step
+        if last is None or snapshot.step >= last + self._parts.config.state.picture_every_steps:
+            wanted[snapshot.step] = frames[snapshot.step]
+            self._pictured_step = snapshot.step
+        return wanted
+
+
+MakeSession = Callable[[str], Session]

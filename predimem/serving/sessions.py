@@ -1,0 +1,142 @@
+"""Which session a request belongs to, and how many there may be."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+
+from predimem.serving.config import LimitsConfig
+from predimem.serving.refusal import Refusal
+from predimem.serving.request import Request
+from predimem.serving.session import MakeSession, Session
+
+
+class Client:
+    """One connection: the session that it used last, and those that another connection took over."""
+
+    def __init__(self) -> None:
+        self.session: Session | None = None
+        self.anonymous = False
+        self.lost: set[str] = set()
+
+
+class Sessions:
+    """All sessions by episode. Thread-safe.
+
+    A client that names its episodes (`episode_id`) may go on with them over another connection, which takes the
+    session over; one that does not has an episode of its own for each connection and each `reset`.
+    """
+
+    def __init__(self, make: MakeSession, limits: LimitsConfig):
+        self._make = make
+        self._limits = limits
+        self._lock = threading.Lock()
+        self._sessions: dict[str, Session] = {}
+        self._owners: dict[str, Client] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def all(self) -> list[Session]:
+        with self._lock:
+            return list(self._sessions.values())
+
+    def find(self, client: Client, request: Request) -> Session:
+        """Raises Refusal: `taken_over`, `overloaded`, `order` for a session that has ended."""
+        with self._lock:
+            if request.episode_id is None:
+                return self._anonymous(client, request)
+            return self._named(client, request.episode_id, request.reset)
+
+    def leave(self, client: Client) -> None:
+        """The connection is closed; its session stays for a while, for the next one."""
+        with self._lock:
+            for episode_id in [e for e, owner in self._owners.items() if owner is client]:
+                del self._owners[episode_id]
+            client.session = None
+
+    def drop(self, session: Session) -> None:
+        """Forget a session, such as one whose first request was refused."""
+        with self._lock:
+            self._remove(session)
+        session.close()
+
+    def expire(self) -> int:
+        """Close what has been idle for too long; how many those were."""
+        now = time.monotonic()
+        with self._lock:
+            old = [s for s in self._sessions.values() if now - s.used_s > self._limits.idle_s]
+            for session in old:
+                self._remove(session)
+        for session in old:
+            session.close()
+        return len(old)
+
+    def close(self) -> None:
+        with self._lock:
+            sessions, self._sessions = list(self._sessions.values()), {}
+            self._owners.clear()
+        for session in sessions:
+            session.close()
+
+    def _anonymous(self, client: Client, request: Request) -> Session:
+        session = client.session
+        if session is not None and session.closed and not request.reset:
+            raise Refusal("order", "the session has expired; send reset: true to begin again")
+        if session is None or not client.anonymous or self._is_new_episode(session, request):
+            if session is not None and client.anonymous:
+                self._owners.pop(session.episode_id, None)
+            session = self._add(client, secrets.token_hex(8))
+            client.anonymous = True
+        return session
+
+    def _is_new_episode(self, session: Session, request: Request) -> bool:
+        """Without episode ids: `reset`, another task, or step 0 again."""
+        again = request.step == 0 and (session.last_step or 0) > 0
+        other = request.prompt is not None and session.begun and request.prompt != session.instruction
+        return request.reset or again or other
+
+    def _named(self, client: Client, episode_id: str, reset: bool) -> Session:
+        if reset:
+            client.lost.discard(episode_id)
+        elif episode_id in client.lost:
+            raise Refusal("taken_over", "another connection goes on with this episode")
+        session = self._sessions.get(episode_id)
+        if session is None or session.closed:
+            session = self._add(client, episode_id)
+        elif (owner := self._owners.get(episode_id)) is not client:
+            if owner is not None:
+                owner.lost.add(episode_id)
+            self._owners[episode_id] = client
+        client.session, client.anonymous = session, False
+        return session
+
+    def _add(self, client: Client, episode_id: str) -> Session:
+        if len(self._sessions) >= self._limits.sessions:
+            self._make_room()
+        session = self._make(episode_id)
+        self._sessions[episode_id] = session
+        self._owners[episode_id] = client
+        client.session = session
+        return session
+
+    def _make_room(self) -> None:
+        """End the session that nobody has used for longest, unless all are in use."""
+        now = time.monotonic()
+        spare = [s for s in self._sessions.values() if self._is_spare(s, now)]
+        if not spare:
+            raise Refusal("overloaded", f"all {self._limits.sessions} sessions are in use; try again later")
+        oldest = min(spare, key=lambda s: s.used_s)
+        self._remove(oldest)
+        threading.Thread(target=oldest.close, name="close-session", daemon=True).start()
+
+    def _is_spare(self, session: Session, now: float) -> bool:
+        owner = self._owners.get(session.episode_id)
+        in_use = owner is not None and owner.session is session
+        return not in_use and now - session.used_s > self._limits.spare_s
+
+    def _remove(self, session: Session) -> None:
+        if self._sessions.get(session.episode_id) is session:
+            del self._sessions[session.episode_id]
+            self._owners.pop(session.episode_id, None)

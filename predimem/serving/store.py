@@ -1,0 +1,250 @@
+"""Episodes on disk: what a session needs to go on after a restart, and what people look at afterwards.
+
+A folder with `episodes.db` (SQLite in WAL mode) and PNG files. A plan is written before anybody uses it: first the
+pictures that it nominates, then, in one transaction, the plan and the list of its pictures. So the database never
+names a picture that is not there, and a kill at any moment loses no keyframe and no subtask that was in use.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from predimem.serving.config import StateConfig
+from predimem.types import Frame, Plan
+
+VERSION = 1
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS episodes (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    episode_id TEXT NOT NULL UNIQUE,
+    instruction TEXT NOT NULL,
+    began_s REAL NOT NULL,
+    used_s REAL NOT NULL
+);
+CREATE TABLE IF NOT EXISTS plans (
+    episode INTEGER NOT NULL REFERENCES episodes (id) ON DELETE CASCADE,
+    step INTEGER NOT NULL,
+    subtask TEXT,
+    keyframe_steps TEXT NOT NULL,
+    confidence REAL,
+    text TEXT NOT NULL,
+    at_s REAL NOT NULL,
+    PRIMARY KEY (episode, step)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS pictures (
+    episode INTEGER NOT NULL REFERENCES episodes (id) ON DELETE CASCADE,
+    step INTEGER NOT NULL,
+    time_s REAL NOT NULL,
+    cameras TEXT NOT NULL,
+    PRIMARY KEY (episode, step)
+) WITHOUT ROWID;
+"""
+
+
+class StoreError(ValueError):
+    """A state folder that cannot be used: says why and how to mend it."""
+
+
+@dataclass(frozen=True)
+class StoredPlan:
+    """at_s: seconds since 1970."""
+
+    step: int
+    subtask: str | None
+    keyframe_steps: tuple[int, ...]
+    confidence: float | None
+    text: str
+    at_s: float
+
+
+@dataclass(frozen=True)
+class StoredEpisode:
+    """key: its number in this store. plans: oldest first. picture_steps: control steps with pictures, sorted."""
+
+    key: int
+    episode_id: str
+    instruction: str
+    plans: tuple[StoredPlan, ...] = ()
+    picture_steps: tuple[int, ...] = ()
+
+
+class EpisodeStore:
+    """Several threads, and several processes, may use one folder. Writing raises OSError or sqlite3.Error."""
+
+    def __init__(self, folder: str | Path, config: StateConfig):
+        self.folder = Path(folder)
+        self._config = config
+        self._lock = threading.Lock()
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._database = self._open()
+        except (OSError, sqlite3.Error) as error:
+            raise StoreError(
+                f"the state folder {folder} cannot be used: {error}; choose another --state-dir"
+            ) from error
+        version = self._database.execute("PRAGMA user_version").fetchone()[0]
+        if version not in (0, VERSION):
+            raise StoreError(f"{folder} was written by another version ({version}); this one reads {VERSION}")
+        with self._transaction() as database:
+            database.execute(f"PRAGMA user_version = {VERSION}")
+
+    def begin(self, episode_id: str, instruction: str) -> int:
+        """A new episode, in place of what was kept under this id; its key. The least used ones beyond the limit go."""
+        now = time.time()
+        with self._transaction() as database:
+            rows = database.execute("SELECT id FROM episodes WHERE episode_id = ?", (episode_id,)).fetchall()
+            kept = self._config.episodes - 1
+            rows += database.execute(
+                "SELECT id FROM episodes WHERE episode_id != ? ORDER BY used_s DESC LIMIT -1 OFFSET ?",
+                (episode_id, kept),
+            ).fetchall()
+            for (old,) in rows:
+                self._delete(database, old)
+            key = database.execute(
+                "INSERT INTO episodes (episode_id, instruction, began_s, used_s) VALUES (?, ?, ?, ?)",
+                (episode_id, instruction, now, now),
+            ).lastrowid
+        assert key is not None
+        for (old,) in rows:
+            shutil.rmtree(self._pictures(old), ignore_errors=True)
+        return key
+
+    def find(self, episode_id: str) -> StoredEpisode | None:
+        """The episode as it was last written."""
+        with self._lock:
+            row = self._database.execute(
+                "SELECT id, instruction FROM episodes WHERE episode_id = ?", (episode_id,)
+            ).fetchone()
+            if row is None:
+                return None
+            key, instruction = row
+            plans = self._database.execute(
+                "SELECT step, subtask, keyframe_steps, confidence, text, at_s FROM plans WHERE episode = ? "
+                "ORDER BY step",
+                (key,),
+            ).fetchall()
+            steps = self._database.execute(
+                "SELECT step FROM pictures WHERE episode = ? ORDER BY step", (key,)
+            ).fetchall()
+        read = (StoredPlan(s, subtask, tuple(json.loads(k)), c, text, at) for s, subtask, k, c, text, at in plans)
+        return StoredEpisode(key, episode_id, instruction, tuple(read), tuple(step for (step,) in steps))
+
+    def list(self) -> list[dict[str, Any]]:
+        """What is kept, the last used first: `episode_id`, `instruction`, `began_s`, `used_s`."""
+        with self._lock:
+            rows = self._database.execute(
+                "SELECT episode_id, instruction, began_s, used_s FROM episodes ORDER BY used_s DESC"
+            ).fetchall()
+        return [dict(zip(("episode_id", "instruction", "began_s", "used_s"), row, strict=True)) for row in rows]
+
+    def keep(self, key: int, plan: Plan, frames: Mapping[int, Frame]) -> None:
+        """Write a plan and the pictures of `frames` (step -> frame) that are not there yet."""
+        folder, rows = self._pictures(key), []
+        folder.mkdir(parents=True, exist_ok=True)
+        for step, frame in sorted(frames.items()):
+            cameras = sorted(frame.images)
+            for number, camera in enumerate(cameras):
+                self._write(folder / f"{step}-{number}.png", _png(frame.images[camera]))
+            rows.append((key, step, frame.time_s, json.dumps(cameras)))
+        if rows and self._config.sync:
+            _sync_folder(folder)
+        now = time.time()
+        with self._transaction() as database:
+            database.executemany("INSERT OR IGNORE INTO pictures VALUES (?, ?, ?, ?)", rows)
+            database.execute(
+                "INSERT OR REPLACE INTO plans VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (key, plan.step, plan.subtask, json.dumps(plan.keyframe_steps), plan.confidence, plan.text, now),
+            )
+            database.execute("UPDATE episodes SET used_s = ? WHERE id = ?", (now, key))
+
+    def frame(self, key: int, step: int) -> Frame:
+        """The pictures of one step, bit for bit. Raises KeyError where none were kept."""
+        from PIL import Image
+
+        with self._lock:
+            row = self._database.execute(
+                "SELECT time_s, cameras FROM pictures WHERE episode = ? AND step = ?", (key, step)
+            ).fetchone()
+        if row is None:
+            raise KeyError(step)
+        images = {}
+        for number, camera in enumerate(json.loads(row[1])):
+            with Image.open(self.picture_file(key, step, number), formats=("PNG",)) as picture:
+                images[camera] = np.array(picture.convert("RGB"))
+        return Frame(step, row[0], images)
+
+    def picture_file(self, key: int, step: int, camera: int) -> Path:
+        """Where the picture of a step's `camera` (its place in alphabetical order) lies."""
+        return self._pictures(key) / f"{step}-{camera}.png"
+
+    def close(self) -> None:
+        with self._lock:
+            self._database.close()
+
+    def _open(self) -> sqlite3.Connection:
+        database = sqlite3.connect(
+            self.folder / "episodes.db", timeout=10.0, isolation_level=None, check_same_thread=False
+        )
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute(f"PRAGMA synchronous = {'FULL' if self._config.sync else 'NORMAL'}")
+        database.execute("PRAGMA foreign_keys = ON")
+        database.executescript(_SCHEMA)
+        return database
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            self._database.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._database
+            except BaseException:
+                self._database.execute("ROLLBACK")
+                raise
+            self._database.execute("COMMIT")
+
+    def _delete(self, database: sqlite3.Connection, key: int) -> None:
+        database.execute("DELETE FROM episodes WHERE id = ?", (key,))
+
+    def _pictures(self, key: int) -> Path:
+        return self.folder / "pictures" / str(key)
+
+    def _write(self, path: Path, content: bytes) -> None:
+        """Whole or not at all: a file that a kill cut short has another name."""
+        if path.exists():
+            return
+        part = path.with_suffix(".part")
+        with open(part, "wb") as file:
+            file.write(content)
+            if self._config.sync:
+                file.flush()
+                os.fsync(file.fileno())
+        part.replace(path)
+
+
+def _png(image: np.ndarray) -> bytes:
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    Image.fromarray(image).save(buffer, "PNG", compress_level=1)
+    return buffer.getvalue()
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
