@@ -1,6 +1,6 @@
 """Whole episodes from the command's own parts: stored, found again, the same for the same seed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -35,7 +35,7 @@ def play(config: PracticeConfig, runtime: PracticeRuntime) -> Outcome:
 
 def test_a_disturbed_episode_is_labelled_with_what_was_right(tmp_path: Path) -> None:
     disturbances = DisturbanceConfig(undisturbed_share=0.0, late_share=1.0, late_s=(1.0, 1.0))
-    config = PracticeConfig(**vars(CONFIG) | {"out": str(tmp_path / "a"), "disturbances": disturbances})
+    config = replace(CONFIG, out=str(tmp_path / "a"), disturbances=disturbances)
     (outcome,) = practise(config, PracticeRuntime("truth"), progress=False)
     path = episode_path(tmp_path / "a", TASK.name, 40_000)
     episode = load_episode(path)
@@ -55,7 +55,7 @@ def test_a_disturbed_episode_is_labelled_with_what_was_right(tmp_path: Path) -> 
         assert said[span.label] >= span.start, "late, and the label does not wait for it"
     assert {"late switch"} <= {event["kind"] for event in episode.metadata["events"]}
 
-    play(PracticeConfig(**vars(config) | {"out": str(tmp_path / "b")}), PracticeRuntime("truth"))
+    play(replace(config, out=str(tmp_path / "b")), PracticeRuntime("truth"))
     assert episode_checksum(episode_path(tmp_path / "b", TASK.name, 40_000)) == episode_checksum(path)
     before = path.stat().st_mtime_ns
     again = practise(config, PracticeRuntime("truth"), progress=False)
@@ -90,15 +90,13 @@ class Runtime(PracticeRuntime):
 def test_a_planner_drives_into_its_own_mistakes_and_the_labels_stay_right(
     tmp_path: Path, driver: str, ended: str
 ) -> None:
-    config = PracticeConfig(
-        **vars(CONFIG)
-        | {
-            "out": str(tmp_path),
-            "driver": driver,
-            "max_overtime_s": 0.0,
-            "disturbances": DisturbanceConfig(undisturbed_share=1.0),
-            "truth_spells": TruthSpellConfig(share=0.0, rescue_after_s=None),
-        }
+    config = replace(
+        CONFIG,
+        out=str(tmp_path),
+        driver=driver,
+        max_overtime_s=0.0,
+        disturbances=DisturbanceConfig(undisturbed_share=1.0),
+        truth_spells=TruthSpellConfig(share=0.0, rescue_after_s=None),
     )
     outcome = play(config, Runtime(driver))
     episode = load_episode(episode_path(tmp_path, TASK.name, 40_000))

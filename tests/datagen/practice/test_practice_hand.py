@@ -1,6 +1,7 @@
 """The hand that fails: it stands still, closes on nothing, and lets things fall."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from tests.datagen.skills import arena
 
 def play(config: DisturbanceConfig, task: int, label: str, stop: int) -> tuple[list[str], np.ndarray, ClumsyHand]:
     """What went wrong until `stop` stages were passed (or 500 steps), the joint angles [T, 9], and the hand."""
-    env = arena(task, 0)
+    env: Any = arena(task, 0)
     hand = ClumsyHand(env, SkillActor(env), config, np.random.default_rng(0))
     angles = []
     for step in range(500):
@@ -30,7 +31,7 @@ def play(config: DisturbanceConfig, task: int, label: str, stop: int) -> tuple[l
 
 def test_a_calm_hand_does_what_the_skills_do() -> None:
     kinds, angles, _ = play(CALM, 1, "pick cookies", 1)
-    env = arena(1, 0)
+    env: Any = arena(1, 0)
     actor = SkillActor(env)
     for step in range(len(angles)):
         env.step(actor.infer(Observation(step, {}, np.zeros(1, np.float32)), "pick cookies").actions[0])
