@@ -12,7 +12,9 @@ looks at its memory.
 from __future__ import annotations
 
 import base64
+import hashlib
 import io
+import itertools
 import json
 import random
 from collections.abc import Iterator, Sequence
@@ -30,6 +32,8 @@ from predimem.episodes import Episode
 from predimem.seeds import refuse_evaluation_seed
 from predimem.types import Frame, MemorySnapshot
 
+POOL_BATCHES = 32  # batches of equally long samples are cut from so many batches' worth of samples
+
 
 class DatasetError(ValueError):
     """Episodes that S2 must not or cannot be trained on."""
@@ -43,14 +47,16 @@ class DatasetConfig:
     later frame of its run, or that hold one keyframe too many. image_format: PNG files beside the
     JSONL, or base64 inside it. validation_fraction: episodes of each task that are kept for evaluation.
 
-    nominate: the keyframes that the planner is taught to nominate: all that are annotated, or of each
-    subtask the last one, which shows how it ended. splice: exchange the keyframe of `cue_subtask`, or the
-    whole memory with that of an episode of the same task that has got just as far; its hidden state may be
-    another as long as the window does not show it, and for `splice_steps` after the subtasks part ways it
-    does not. boundary_probability: of samples within `boundary_steps` of a change of subtask. step_grid:
-    samples and keyframes are taken at its multiples, so that many samples share pictures. missing_probability: of each
-    keyframe to be forgotten. jitter_steps: by how much each is early or late. lag_steps: by how much a
-    planner with a text memory names a subtask late at most, and half of it early.
+    nominate: the keyframes that the planner is taught to nominate: all that are annotated, of each subtask the
+    last one, which shows how it ended, or where the subtask changes: then nominating a frame and naming another
+    subtask than before it are one decision. own_memory_probability: of replays of an episode whose own planner's
+    nominations are known (metadata `nominated_steps`) to remember those in place of the targets. splice: exchange
+    the keyframe of `cue_subtask`, or the whole memory with that of an episode of the same task that has got just
+    as far; its hidden state may be another as long as the window does not show it, and for `splice_steps` after
+    the subtasks part ways it does not. boundary_probability: of samples within `boundary_steps` of a change of
+    subtask. step_grid: samples and keyframes are taken at its multiples, so that many samples share pictures.
+    missing_probability: of each keyframe to be forgotten. jitter_steps: by how much each is early or late.
+    lag_steps: by how much a planner with a text memory names a subtask late at most, and half of it early.
     """
 
     samples: int = 12_000
@@ -61,7 +67,7 @@ class DatasetConfig:
     extra_probability: float = 0.25
     image_format: str = "png"
     validation_fraction: float = 0.1
-    nominate: Literal["annotated", "subtask_ends"] = "annotated"
+    nominate: Literal["annotated", "subtask_ends", "changes"] = "annotated"
     splice: Literal["cue", "progress"] = "cue"
     splice_steps: int = 20
     boundary_probability: float = 0.0
@@ -71,6 +77,7 @@ class DatasetConfig:
     missing_probability: float = 0.0
     jitter_steps: int = 0
     lag_steps: int = 0
+    own_memory_probability: float = 0.0
 
     def __post_init__(self) -> None:
         if self.image_format not in ("png", "base64"):
@@ -84,15 +91,16 @@ class DatasetConfig:
 
 
 def split_episodes(episodes: Sequence[Episode], validation_fraction: float) -> tuple[list[Episode], list[Episode]]:
-    """(training, validation): of each task, the episodes with the highest seeds are held out."""
+    """(training, validation): of each task, the episodes with the highest seeds are held out, all of a seed's."""
     by_task: dict[str, list[Episode]] = {}
     for episode in sorted(episodes, key=lambda e: (e.task, e.seed)):
         by_task.setdefault(episode.task, []).append(episode)
     training, validation = [], []
     for group in by_task.values():
-        held_out = round(len(group) * validation_fraction)
-        training += group[: len(group) - held_out]
-        validation += group[len(group) - held_out :]
+        seeds = sorted({episode.seed for episode in group})
+        held_out = set(seeds[len(seeds) - round(len(seeds) * validation_fraction) :])
+        training += [episode for episode in group if episode.seed not in held_out]
+        validation += [episode for episode in group if episode.seed in held_out]
     return training, validation
 
 
@@ -100,6 +108,9 @@ def keyframe_targets(episode: Episode, which: str) -> tuple[int, ...]:
     """The steps that the planner is taught to nominate (see `DatasetConfig.nominate`)."""
     if which == "annotated":
         return episode.keyframes
+    if which == "changes":
+        pairs = zip(episode.subtasks, episode.subtasks[1:], strict=False)
+        return tuple(after.start for before, after in pairs if before.label != after.label)
     ends = (max((k for k in episode.keyframes if s.start <= k < s.end), default=None) for s in episode.subtasks)
     return tuple(step for step in ends if step is not None)
 
@@ -161,15 +172,16 @@ class SampleMaker:
 
     def _nominations(self, episode: Episode, rng: random.Random) -> list[int]:
         config = self._config
+        own = episode.metadata.get("nominated_steps")
+        if own and config.own_memory_probability and rng.random() < config.own_memory_probability:
+            return self._on_grid(own, episode)
         steps = list(keyframe_targets(episode, config.nominate))
         if config.missing_probability:
             steps = [step for step in steps if rng.random() >= config.missing_probability]
         if config.jitter_steps:
             moved = (step + rng.randint(-config.jitter_steps, config.jitter_steps) for step in steps)
             steps = [min(max(step, 0), len(episode) - 1) for step in moved]
-        if config.step_grid > 1:
-            last = (len(episode) - 1) // config.step_grid * config.step_grid
-            steps = [min(-(-step // config.step_grid) * config.step_grid, last) for step in steps]
+        steps = self._on_grid(steps, episode)
         if steps and rng.random() < config.late_probability:
             subtask = episode.subtask_at(steps[0])
             end = next(s.end for s in episode.subtasks if s.start <= steps[0] < s.end and s.label == subtask)
@@ -177,6 +189,11 @@ class SampleMaker:
         if rng.random() < config.extra_probability:
             steps.append(rng.randrange(len(episode)))
         return steps
+
+    def _on_grid(self, steps: Sequence[int], episode: Episode) -> list[int]:
+        grid = self._config.step_grid
+        last = (len(episode) - 1) // grid * grid
+        return [min(-(-step // grid) * grid, last) for step in steps]
 
     def _sample(self, episode: Episode, snapshot: MemorySnapshot, rng: random.Random) -> Sample:
         targets = keyframe_targets(episode, self._config.nominate)
@@ -227,23 +244,45 @@ def write_training_data(
     memory: MemoryConfig,
     config: DatasetConfig,
     seed: int,
+    pictures: Path | None = None,
+    batch_size: int | None = None,
 ) -> Path:
     """The JSONL of the episodes that are for training, as `write_jsonl` writes it, with a progress bar.
 
+    pictures: see `write_jsonl`. batch_size: every so many lines are a batch of about equally long samples.
     Raises DatasetError for episodes kept for evaluation, ValueError for frames that lack a camera.
     """
     from tqdm import tqdm
 
     training, _ = split_episodes(episodes, config.validation_fraction)
     samples = SampleMaker(training, memory, config).draw(config.samples, random.Random(seed))
-    return write_jsonl(folder, iter(tqdm(samples, total=config.samples, unit="sample")), prompt, config)
+    samples = iter(tqdm(samples, total=config.samples, unit="sample"))
+    if batch_size is not None:
+        samples = equally_long(samples, batch_size, random.Random(seed))
+    return write_jsonl(folder, samples, prompt, config, pictures)
 
 
-def write_jsonl(folder: Path, samples: Iterator[Sample], prompt: PromptConfig, config: DatasetConfig) -> Path:
-    """Write `train.jsonl` (and, as PNG, the images beside it) atomically; the path of the JSONL."""
+def equally_long(samples: Iterator[Sample], batch_size: int, rng: random.Random) -> Iterator[Sample]:
+    """The samples in batches of about equally many pictures, which need little padding; batches in random order."""
+    while pool := list(itertools.islice(samples, POOL_BATCHES * batch_size)):
+        pool.sort(key=lambda sample: (len(sample.snapshot.keyframes) + len(sample.snapshot.recent), rng.random()))
+        batches = [pool[first : first + batch_size] for first in range(0, len(pool), batch_size)]
+        rng.shuffle(batches)
+        yield from itertools.chain.from_iterable(batches)
+
+
+def write_jsonl(
+    folder: Path, samples: Iterator[Sample], prompt: PromptConfig, config: DatasetConfig, pictures: Path | None = None
+) -> Path:
+    """Write `train.jsonl` and, as PNG, its images atomically; the path of the JSONL.
+
+    pictures: a folder that several data sets share, where pictures are named by what they show; else they lie
+    beside the JSONL.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     path, partial = folder / "train.jsonl", folder / "train.jsonl.partial"
-    store = _ImageStore(folder.resolve() / "images", config.image_format)
+    shared = pictures is not None
+    store = _ImageStore(pictures.resolve() if shared else folder.resolve() / "images", config.image_format, shared)
     with partial.open("w") as file:
         for number, sample in enumerate(samples):
             file.write(json.dumps(_record(number, sample, prompt, store)) + "\n")
@@ -253,15 +292,16 @@ def write_jsonl(folder: Path, samples: Iterator[Sample], prompt: PromptConfig, c
 
 def _record(number: int, sample: Sample, prompt: PromptConfig, store: _ImageStore) -> dict[str, Any]:
     episode, snapshot = sample.episode, sample.snapshot
-    rendered = render_prompt(snapshot, prompt)
+    recent = tuple(store.named(episode, frame, prompt.cameras) for frame in snapshot.recent)
+    shown = zip(sample.sources, snapshot.keyframes, strict=True) if prompt.keyframes else ()
+    keyframes = tuple(store.named(source, frame, prompt.cameras) for source, frame in shown)
+    rendered = render_prompt(replace(snapshot, recent=recent, keyframes=keyframes), prompt)
     answer = render_answer(sample.subtask, sample.positions)
-    shown = list(zip(snapshot.keyframes, sample.sources, strict=True)) if prompt.keyframes else []
-    shown += [(frame, episode) for frame in snapshot.recent]
-    height, width = rendered.images[0].shape[:2]
+    height, width = episode.images[prompt.cameras[0]].shape[1:3]
     return {
         "qid": f"{episode.task}_seed{episode.seed}_step{snapshot.step}_n{number}",
         "messages": [*rendered.messages, {"role": "assistant", "content": answer}],
-        "images": [store.put(source, frame, camera) for frame, source in shown for camera in prompt.cameras],
+        "images": rendered.images,
         "metadata": {
             "task": episode.task,
             "seed": episode.seed,
@@ -269,7 +309,7 @@ def _record(number: int, sample: Sample, prompt: PromptConfig, store: _ImageStor
             "current_primitive": sample.subtask,
             "keyframe_positions": list(sample.positions),
             "camera_keys": list(prompt.cameras),
-            "history_keyframe_count": len(shown) - len(snapshot.recent),
+            "history_keyframe_count": len(keyframes),
             "num_context_frames": len(snapshot.recent),
             "num_context_images": len(snapshot.recent) * len(prompt.cameras),
             "image_size": [width, height],
@@ -281,20 +321,36 @@ def _record(number: int, sample: Sample, prompt: PromptConfig, store: _ImageStor
 class _ImageStore:
     """Images of the JSONL: files written once each, or base64 strings."""
 
-    def __init__(self, folder: Path, image_format: str):
+    def __init__(self, folder: Path, image_format: str, shared: bool):
         self._folder = folder
         self._format = image_format
-        self._written: set[Path] = set()
+        self._shared = shared
+        self._written: dict[tuple[int, int, str], str] = {}
+
+    def named(self, episode: Episode, frame: Frame, cameras: Sequence[str]) -> Frame:
+        """The frame with what stands for its pictures in the JSONL; they are read only if that is not known yet."""
+        images: Any = {camera: self.put(episode, frame, camera) for camera in cameras if camera in frame.images}
+        return replace(frame, images=images)
 
     def put(self, episode: Episode, frame: Frame, camera: str) -> str:
+        """A path, or the picture itself."""
         if self._format == "base64":
             return "data:image/png;base64," + base64.b64encode(_png(frame.images[camera])).decode()
-        path = self._folder / episode.task / f"seed{episode.seed:010d}" / f"{frame.step:06d}_{camera}.png"
-        if path not in self._written:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(_png(frame.images[camera]))
-            self._written.add(path)
-        return str(path)
+        key = (id(episode), frame.step, camera)
+        if key not in self._written:
+            image, path = frame.images[camera], self._path(episode, frame, camera)
+            if not (self._shared and path.is_file()):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.with_suffix(".partial").write_bytes(_png(image))
+                path.with_suffix(".partial").rename(path)
+            self._written[key] = str(path)
+        return self._written[key]
+
+    def _path(self, episode: Episode, frame: Frame, camera: str) -> Path:
+        if self._shared:
+            name = hashlib.blake2b(np.ascontiguousarray(frame.images[camera]).data, digest_size=12).hexdigest()
+            return self._folder / name[:2] / f"{name[2:]}.png"
+        return self._folder / episode.task / f"seed{episode.seed:010d}" / f"{frame.step:06d}_{camera}.png"
 
 
 def _png(image: np.ndarray) -> bytes:

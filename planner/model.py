@@ -23,6 +23,7 @@ from transformers import Qwen3VLConfig, Qwen3VLForConditionalGeneration
 from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLCausalLMOutputWithPast
 
 from planner.feature_cache import FeatureCache
+from planner.feature_table import FeatureTable
 from predimem.config import from_dict
 
 CONFIG_KEY = "predictive_coding"
@@ -85,7 +86,11 @@ class PrediMemForConditionalGeneration(Qwen3VLForConditionalGeneration):
             self.predictive_head = nn.Sequential(nn.Linear(width, width), nn.GELU(), nn.Linear(width, target))
         self.post_init()
         self.model.visual.requires_grad_(False)
-        self._features = FeatureCache(self.model) if self.objective.cache_features else None
+        self._features: Any = FeatureCache(self.model) if self.objective.cache_features else None
+
+    def read_features_from(self, table: FeatureTable) -> None:
+        """From now on `pixel_values` are rows of `table`, int64 [images]."""
+        self._features = table
 
     @property
     def visual(self) -> nn.Module:

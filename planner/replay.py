@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from memory_bank import MemoryBank, MemoryConfig
 from predimem.episodes import Episode
@@ -57,10 +59,28 @@ class Replay:
         return replace(snapshot, recent=recent, keyframes=keyframes)
 
 
+class StepPictures(Mapping[str, np.ndarray]):
+    """camera -> picture of one step of an episode."""
+
+    def __init__(self, episode: Episode, step: int):
+        self._episode, self._step = episode, step
+
+    def __getitem__(self, camera: str) -> np.ndarray:
+        return self._episode.images[camera][self._step]
+
+    def __contains__(self, camera: object) -> bool:
+        return camera in self._episode.images  # Mapping's own would read the picture
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._episode.images)
+
+    def __len__(self) -> int:
+        return len(self._episode.images)
+
+
 def frame_at(episode: Episode, step: int) -> Frame:
-    """The frame of one step as a memory bank would keep it."""
-    images = {camera: frames[step] for camera, frames in episode.images.items()}
-    return Frame(step, step / episode.control_hz, images)
+    """The frame of one step as a memory bank would keep it; its pictures are read when they are looked at."""
+    return Frame(step, step / episode.control_hz, StepPictures(episode, step))
 
 
 def observation_at(episode: Episode, step: int) -> Observation:

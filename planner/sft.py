@@ -1,21 +1,30 @@
 """ms-swift plug-in: our model class and its template. Loaded by `swift sft --external_plugins`.
 
 ms-swift only needs to be told which class to load and which token stands for an image; the objective is
-in the model's `forward`.
+in the model's `forward`. Where the environment names a table of features, samples carry rows of it in place
+of pixels.
 """
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
+import torch
 from swift.model import Model, ModelArch, ModelGroup, ModelMeta, register_model
 from swift.model.models.qwen import Qwen2VLLoader, Qwen3VLLoader
 from swift.template import register_template
+from swift.template.base import Template
 from swift.template.templates.qwen import Qwen3VLTemplate, QwenTemplateMeta
+from swift.template.utils import findall
 
+from planner.feature_table import FeatureTable
 from planner.model import PrediMemForConditionalGeneration
+from planner.swift_command import FEATURES
 
 NAME = "predimem_vl"
+TABLE = FeatureTable(Path(os.environ[FEATURES])) if FEATURES in os.environ else None
 
 
 class PrediMemLoader(Qwen3VLLoader):
@@ -25,7 +34,10 @@ class PrediMemLoader(Qwen3VLLoader):
         self.auto_model_cls = PrediMemForConditionalGeneration
         # Not Qwen3VLLoader's: it replaces the inner model's forward to allow text-only samples under
         # DeepSpeed, and thereby drops the precomputed image features. All our samples have images.
-        return Qwen2VLLoader.get_model(self, model_dir, config, processor, model_kwargs)
+        model: Any = Qwen2VLLoader.get_model(self, model_dir, config, processor, model_kwargs)
+        if TABLE is not None:
+            model.read_features_from(TABLE)
+        return model
 
 
 class PrediMemTemplate(Qwen3VLTemplate):
@@ -36,6 +48,35 @@ class PrediMemTemplate(Qwen3VLTemplate):
         if processor is not None:
             self.image_token_id = processor.tokenizer.convert_tokens_to_ids("<|image_pad|>")
             self.video_token_id = processor.tokenizer.convert_tokens_to_ids("<|video_pad|>")
+
+    @staticmethod
+    def _load_image(image: Any, load_images: bool) -> Any:
+        """With a table the path itself: the picture is not read."""
+        return Qwen3VLTemplate._load_image(image, load_images) if TABLE is None else _path(image)
+
+    def replace_tag(self, media_type: Any, index: int, inputs: Any) -> list[Any]:
+        if TABLE is None:
+            return super().replace_tag(media_type, index, inputs)
+        return ["<|vision_start|><|image_pad|><|vision_end|>"]
+
+    def _encode(self, inputs: Any) -> dict[str, Any]:
+        if TABLE is None:
+            return super()._encode(inputs)
+        encoded = Template._encode(self, inputs)
+        ids, labels = encoded["input_ids"], encoded["labels"]
+        places, mask = findall(ids, self.image_token_id), [False] * len(ids)
+        pads = [self.image_token_id] * TABLE.tokens
+        encoded["input_ids"], encoded["labels"], _, mask = self._extend_tokens(
+            ids, labels, None, places, lambda _: pads, mm_mask=mask
+        )
+        encoded["mm_token_type_ids"] = self.create_mm_token_type_ids(encoded["input_ids"], mask)
+        encoded["pixel_values"] = torch.tensor([TABLE.rows[path] for path in inputs.images])
+        encoded["image_grid_thw"] = torch.tensor([TABLE.grid_thw] * len(inputs.images))
+        return encoded
+
+
+def _path(image: Any) -> str:
+    return image["path"] if isinstance(image, dict) else image
 
 
 register_template(QwenTemplateMeta(NAME, template_cls=PrediMemTemplate, default_system=None))

@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+FEATURES = "PREDIMEM_FEATURES"  # names the folder of the table of features
 PLUGIN = Path(__file__).with_name("sft.py")
 
 
@@ -15,6 +16,8 @@ class SftConfig:
 
     warmup_ratio: share of the steps. deepspeed: a preset of ms-swift ("zero2", "zero3") or null.
     save_steps: training resumes from the last of these. scheduler, beta2: as transformers names them.
+    epochs: 0 trains nothing: the base is exported as it is. group_lengths: samples of a batch show about equally
+    many pictures; then they are trained on in the order of the JSONL.
     """
 
     learning_rate: float = 1e-5
@@ -35,6 +38,13 @@ class SftConfig:
     gpus: int = 4
     threads: int = 1
     dataloader_workers: int = 4
+    group_lengths: bool = False
+
+    def __post_init__(self) -> None:
+        if self.epochs < 0:
+            raise ValueError(f"epochs must not be negative, got {self.epochs}")
+        if self.group_lengths and (self.gpus > 1 or self.epochs > 1):
+            raise ValueError("group_lengths is for one process and one epoch: set gpus to 0 or 1, and epochs to 1")
 
 
 def swift_command(config: SftConfig, base: Path, data: Path, output: Path, seed: int) -> list[str]:
@@ -75,6 +85,8 @@ def swift_command(config: SftConfig, base: Path, data: Path, output: Path, seed:
         "seed": seed,
         "data_seed": seed,
     }
+    if config.group_lengths:
+        options |= {"dataset_shuffle": False, "train_dataloader_shuffle": False}
     if config.gpus == 0:
         options["use_cpu"] = True
     if config.deepspeed is not None:
@@ -88,10 +100,12 @@ def swift_command(config: SftConfig, base: Path, data: Path, output: Path, seed:
     return command
 
 
-def swift_environment(config: SftConfig) -> dict[str, str]:
-    """Environment variables that ms-swift reads besides its arguments."""
+def swift_environment(config: SftConfig, features: Path | None = None) -> dict[str, str]:
+    """Environment variables that ms-swift and the plug-in read. features: folder of a table of features."""
     root = str(PLUGIN.parent.parent)  # so that the plug-in finds our packages without an installation
     variables = {"USE_HF": "1", "PYTHONPATH": root, "TOKENIZERS_PARALLELISM": "false"}
+    if features is not None:
+        variables[FEATURES] = str(features)
     if config.gpus == 0:
         return variables | {"OMP_NUM_THREADS": str(config.threads), "HF_HUB_OFFLINE": "1"}
     return variables | {"NPROC_PER_NODE": str(config.gpus)}

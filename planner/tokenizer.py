@@ -18,7 +18,7 @@ from tokenizers.models import BPE
 from transformers import Qwen2Tokenizer
 from transformers.models.qwen2.tokenization_qwen2 import PRETOKENIZE_REGEX
 
-from planner.prompt import PromptConfig, fixed_phrases, render_answer
+from planner.prompt import PromptConfig, fixed_phrases, render_answer, system_prompt
 
 SPECIAL_TOKENS = (
     "<|endoftext|>",
@@ -31,6 +31,7 @@ SPECIAL_TOKENS = (
     "<|video_pad|>",
 )
 END_OF_ANSWER = "<|im_end|>"
+NO_MORE = "]}"  # ends the list of positions
 CHAT_TEMPLATE = (
     "{%- for message in messages -%}"
     "{{- '<|im_start|>' + message.role + '\\n' -}}"
@@ -50,7 +51,8 @@ class TokenizerConfig:
 
     instructions: the global tasks. subtasks: answers. In both `{name}` stands for every word of the list
     `words[name]`. words also says which tokens decide an answer (`deciding_words`), unless label_tokens:
-    then every subtask is one token of its own, and naming it one decision.
+    then every subtask is one token of its own, and naming it one decision. block_tokens: the lines that never
+    change are one token together, and a relative time is two; else each line is a token.
     """
 
     vocab_size: int = 640
@@ -58,6 +60,7 @@ class TokenizerConfig:
     subtasks: tuple[str, ...] = ()
     words: dict[str, tuple[str, ...]] | None = None
     label_tokens: bool = False
+    block_tokens: bool = False
 
     def all_subtasks(self) -> list[str]:
         """Every subtask with its words filled in."""
@@ -99,6 +102,8 @@ def train_tokenizer(config: TokenizerConfig, prompt: PromptConfig) -> Qwen2Token
     bpe.train_from_iterator(_corpus(config, prompt) * 4, trainer)
     bpe.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in SPECIAL_TOKENS])
     phrases = fixed_phrases(prompt, config.instructions)
+    if config.block_tokens:
+        phrases = _blocks(prompt) + phrases + _times(prompt)
     if config.label_tokens:
         phrases += config.all_subtasks()
     bpe.add_tokens([AddedToken(phrase, normalized=False) for phrase in phrases])
@@ -115,9 +120,13 @@ def train_tokenizer(config: TokenizerConfig, prompt: PromptConfig) -> Qwen2Token
 
 
 def answer_token_ids(tokenizer: Qwen2Tokenizer, config: TokenizerConfig) -> tuple[int, ...]:
-    """The tokens that decide an answer: of whole subtasks with `label_tokens`, else of the deciding words."""
+    """The tokens that decide an answer: of whole subtasks with `label_tokens`, else of the deciding words.
+
+    With `block_tokens` also those that nominate: a position, or the bracket in place of one.
+    """
+    positions = [*map(str, range(1, 10)), NO_MORE] if config.block_tokens else []
     if config.label_tokens:
-        ids: Any = tokenizer.convert_tokens_to_ids(config.all_subtasks())
+        ids: Any = tokenizer.convert_tokens_to_ids([*config.all_subtasks(), *positions])
         return tuple(ids)
     return deciding_token_ids(tokenizer, config.deciding_words())
 
@@ -134,6 +143,18 @@ def deciding_token_ids(tokenizer: Qwen2Tokenizer, words: Sequence[str]) -> tuple
             raise ValueError(f"{word!r} takes {len(tokens)} tokens: raise the tokenizer's vocab_size")
         ids += tokens
     return tuple(dict.fromkeys(ids))
+
+
+def _blocks(prompt: PromptConfig) -> list[str]:
+    """What stands between the parts of a prompt that change, chat markup excepted."""
+    return ["system\n" + system_prompt(prompt), "user\n", "assistant\n"]
+
+
+def _times(prompt: PromptConfig) -> list[str]:
+    """Relative times up to four minutes in two pieces: whole seconds, and the tenth with what follows it."""
+    if prompt.timestamps != "relative":
+        return []
+    return ["+0", *(f"-{second}" for second in range(240)), *(f".{tenth} s: " for tenth in range(10))]
 
 
 def _corpus(config: TokenizerConfig, prompt: PromptConfig) -> list[str]:

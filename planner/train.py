@@ -3,6 +3,7 @@
     vision   pretrain the tiny tower on frames (skipped for a pretrained base)
     base     tokenizer, config and initial weights, as a Hugging Face folder
     data     the SFT JSONL
+    features the tower's features of its pictures (with `feature_table`)
     sft      `swift sft` with the project's plug-in
     export   the head dropped, `predimem.json` written
 
@@ -29,6 +30,7 @@ from planner.model import ObjectiveConfig, PrediMemForConditionalGeneration
 from planner.prompt import PromptConfig
 from planner.swift_command import SftConfig, last_checkpoint, swift_command, swift_environment
 from planner.vision import VisionConfig, pretrain_tower, sample_frames
+from planner.vision_readout import sample_steps
 from predimem.config import ConfigError, load_config, to_dict
 from predimem.episodes import Episode, load_episodes
 
@@ -37,12 +39,14 @@ from predimem.episodes import Episode, load_episodes
 class TrainConfig:
     """A whole training. The defaults are the paper's; `configs/planner/` holds the runs.
 
-    episodes: a folder of episodes. out: where everything goes. predictive_weight, answer_weight,
+    episodes: a folder of episodes, or several. out: where everything goes. predictive_weight, answer_weight,
     cache_features: see `ObjectiveConfig`, whose other fields follow from prompt and tokenizer.
-    vision: pretraining of a tiny tower; null leaves it as the base has it. export_dtype: of the weights.
+    vision: pretraining of a tiny tower; null leaves it as the base has it. feature_table: run the tower once over
+    every picture of the training set and keep what it says in `vision.directory`, with the pictures, for all
+    trainings that share the tower. export_dtype: of the weights.
     """
 
-    episodes: str = "runs/data/mikasa"
+    episodes: str | tuple[str, ...] = "runs/data/mikasa"
     out: str = "runs/train/planner"
     seed: int = 0
     prompt: PromptConfig = field(default_factory=PromptConfig)
@@ -50,6 +54,7 @@ class TrainConfig:
     predictive_weight: float = 0.1
     answer_weight: float = 1.0
     cache_features: bool = False
+    feature_table: bool = False
     base: BaseConfig = field(default_factory=BaseConfig)
     vision: VisionConfig | None = None
     dataset: DatasetConfig = field(default_factory=DatasetConfig)
@@ -61,6 +66,8 @@ class TrainConfig:
         PlannerSpec(self.prompt, self.memory, self.max_new_tokens)  # checks that they agree
         if self.base.pretrained is not None and self.vision is not None:
             raise ValueError("vision pretraining is for a tiny base: set vision: null for a pretrained one")
+        if self.feature_table and self.vision is None:
+            raise ValueError("feature_table needs a tower of our own, and the folder that it lies in: set vision")
         if self.export_dtype not in ("float16", "bfloat16", "float32"):
             raise ValueError(f"export_dtype must be float16, bfloat16 or float32, got {self.export_dtype!r}")
 
@@ -93,13 +100,15 @@ def train(
     config = replace(config, **{name: value for name, value in changes.items() if value is not None})
     run = _Run(config)
     if dry_run:
-        variables = [f"{name}={value}" for name, value in swift_environment(config.sft).items()]
+        variables = [f"{name}={value}" for name, value in run.environment().items()]
         print(shlex.join(["env", *variables, *run.swift_command()]))
         return run.exported
     run.claim()
     run.base()
-    run.data()
-    run.sft()
+    if config.sft.epochs > 0:
+        run.data()
+        run.features()
+        run.sft()
     run.export()
     return run.exported
 
@@ -156,32 +165,65 @@ class _Run:
         hf_config = tiny_hf_config(config.base.tiny, processor.tokenizer, config.objective)
         tower: Any = PrediMemForConditionalGeneration(hf_config).visual
         folder = Path(config.vision.directory)
-        frames = held_out = np.zeros((0, 0, 0, 3), np.uint8)
+        labels, frames, held_out = None, np.zeros((0, 0, 0, 3), np.uint8), np.zeros((0, 0, 0, 3), np.uint8)
         if not (folder / "vision.safetensors").is_file():
             torch.set_num_threads(max(1, config.sft.threads))
             training, validation = split_episodes(self.episodes, config.dataset.validation_fraction)
             rng = np.random.default_rng(config.vision.seed)
-            frames = sample_frames(training, config.prompt.cameras, config.vision.max_frames, rng)
-            held_out = sample_frames(validation or training, config.prompt.cameras, 500, rng)
-        return pretrain_tower(tower, processor.image_processor, frames, held_out, config.vision, folder)
+            cameras, limit = config.prompt.cameras, config.vision.max_frames
+            if config.vision.step_weight > 0:
+                frames, labels = sample_steps(training, cameras, limit // len(cameras), rng)
+            else:
+                frames = sample_frames(training, cameras, limit, rng)
+            held_out = sample_frames(validation or training, cameras, 500, rng)
+        return pretrain_tower(tower, processor.image_processor, frames, held_out, config.vision, folder, labels)
 
     @property
     def episodes(self) -> list[Episode]:
         if self._episodes is None:
-            self._episodes = load_episodes(self.config.episodes)
+            folders = self.config.episodes
+            folders = [folders] if isinstance(folders, str) else folders
+            self._episodes = [episode for folder in folders for episode in load_episodes(folder)]
         return self._episodes
 
     def data(self) -> None:
         folder, config = self.out / "data", self.config
         if (folder / "train.jsonl").is_file():
             return
-        write_training_data(folder, self.episodes, config.prompt, config.memory, config.dataset, config.seed)
+        batch_size = config.sft.batch_size if config.sft.group_lengths else None
+        pictures = self._shared("pictures")
+        write_training_data(
+            folder, self.episodes, config.prompt, config.memory, config.dataset, config.seed, pictures, batch_size
+        )
+
+    def features(self) -> None:
+        folder = self._shared("features")
+        if folder is None or (self.out / "sft" / "done").is_file():
+            return
+        import torch
+        from transformers import AutoProcessor
+
+        from planner.feature_table import add_features, pictures_of
+
+        torch.set_num_threads(max(1, self.config.sft.threads))
+        model = PrediMemForConditionalGeneration.from_pretrained(self.out / "base")
+        processor: Any = AutoProcessor.from_pretrained(self.out / "base")
+        pictures = pictures_of(self.out / "data" / "train.jsonl")
+        add_features(folder, pictures, model.model, processor.image_processor)
+
+    def environment(self) -> dict[str, str]:
+        return swift_environment(self.config.sft, self._shared("features"))
+
+    def _shared(self, name: str) -> Path | None:
+        """A folder that all trainings with this tower share, or None without a table of features."""
+        vision = self.config.vision
+        return Path(vision.directory).resolve() / name if self.config.feature_table and vision is not None else None
 
     def sft(self) -> None:
         done = self.out / "sft" / "done"
         if done.is_file():
             return
-        environment = {**os.environ, **swift_environment(self.config.sft)}
+        environment = {**os.environ, **self.environment()}
         subprocess.run(self.swift_command(), env=environment, check=True)
         done.touch()
 
@@ -192,9 +234,12 @@ class _Run:
 
         if self.exported.is_dir():
             return
-        checkpoint = last_checkpoint(self.out / "sft")
-        assert checkpoint is not None, "swift sft ended without an error and without a checkpoint"
         config = self.config
-        record = {"config": to_dict(config), "steps": int(checkpoint.name.rsplit("-", 1)[1])}
+        checkpoint, steps = self.out / "base", 0
+        if config.sft.epochs > 0:
+            last = last_checkpoint(self.out / "sft")
+            assert last is not None, "swift sft ended without an error and without a checkpoint"
+            checkpoint, steps = last, int(last.name.rsplit("-", 1)[1])
+        record = {"config": to_dict(config), "steps": steps}
         spec = PlannerSpec(config.prompt, config.memory, config.max_new_tokens, training=record)
         export_planner(checkpoint, self.exported, spec, getattr(torch, config.export_dtype))

@@ -12,6 +12,7 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLVisionModel
 
+from planner.vision_readout import StepLabels, StepReadout, by_timestep
+
 WEIGHTS, REPORT, CHECKPOINT = "vision.safetensors", "vision.json", "vision.partial.pt"
 _LEVELS = 32  # colours are binned to 5 bits a channel
 
@@ -30,7 +33,9 @@ _LEVELS = 32  # colours are binned to 5 bits a channel
 class VisionConfig:
     """directory: where the tower is kept, for all planners that share it. palette_size: colours.
     present_pixels: a colour counts as present in a cell from this many pixels. shift_pixels: frames are
-    moved by up to this much. max_frames: frames used, drawn at random."""
+    moved by up to this much. max_frames: frames used, drawn at random. step_weight: of the readout of whole
+    timesteps (`planner.vision_readout`), a training-only aid that needs labelled episodes; 0 learns from pixels
+    alone."""
 
     directory: str = "runs/train/planner-vision"
     palette_size: int = 32
@@ -42,6 +47,7 @@ class VisionConfig:
     max_frames: int = 6_000
     save_steps: int = 200
     seed: int = 0
+    step_weight: float = 0.0
 
 
 def fit_palette(frames: np.ndarray, size: int) -> np.ndarray:
@@ -123,12 +129,14 @@ def pretrain_tower(
     held_out: np.ndarray,
     config: VisionConfig,
     folder: Path,
+    labels: StepLabels | None = None,
 ) -> dict[str, Tensor]:
     """Train `tower` in place on frames uint8 [N, H, W, 3] and return its state dict.
 
     The result is kept in `folder`; if it is there already, it is loaded instead. Interrupted training
-    goes on from its last checkpoint. The report (`vision.json`) holds figures on the `held_out` frames.
-    Raises ValueError if `folder` holds a tower of another config or size.
+    goes on from its last checkpoint. labels: of the frames, for `step_weight`. The report (`vision.json`)
+    holds figures on the `held_out` frames. Raises ValueError if `folder` holds a tower of another config
+    or size.
     """
     if (folder / WEIGHTS).is_file():
         return _load_tower(tower, config, folder)
@@ -141,9 +149,14 @@ def pretrain_tower(
     readouts = nn.ModuleList(
         _Readout(vision.out_hidden_size, len(palette)) for _ in range(1 + len(vision.deepstack_visual_indexes))
     )
+    if labels is not None:
+        readouts.append(_step_readout(vision, frames, labels))
     tower.requires_grad_(True).train()
-    trainer = _Trainer(tower, readouts, image_processor, targets, config, folder)
+    embed: Any = tower.patch_embed
+    embed.forward = partial(_embed_patches, embed.proj)
+    trainer = _Trainer(tower, readouts, image_processor, targets, config, folder, labels)
     seconds = trainer.run(frames)
+    del embed.forward
     tower.requires_grad_(False).eval()
     _unit_scale(tower, image_processor, held_out[:64])
     state = {name: tensor.detach().clone() for name, tensor in tower.state_dict().items()}
@@ -158,7 +171,7 @@ def pretrain_tower(
 
 def _load_tower(tower: Qwen3VLVisionModel, config: VisionConfig, folder: Path) -> dict[str, Tensor]:
     mend = f"choose another vision.directory, or delete {folder} to train the tower anew"
-    known = json.loads((folder / REPORT).read_text())["config"] | {"directory": config.directory}
+    known = {"step_weight": 0.0} | json.loads((folder / REPORT).read_text())["config"] | {"directory": config.directory}
     if known != asdict(config):
         raise ValueError(f"{folder} holds a vision tower trained with another config: {mend}")
     state = load_file(folder / WEIGHTS)
@@ -170,7 +183,8 @@ def _load_tower(tower: Qwen3VLVisionModel, config: VisionConfig, folder: Path) -
 
 
 class _Trainer:
-    def __init__(self, tower, readouts, image_processor, targets, config: VisionConfig, folder: Path):
+    def __init__(self, tower, readouts, image_processor, targets, config: VisionConfig, folder: Path, labels=None):
+        self.labels: StepLabels | None = labels
         self.tower, self.readouts, self.targets = tower, readouts, targets
         self.image_processor, self.config, self.checkpoint = image_processor, config, folder / CHECKPOINT
         self.parameters = [*tower.parameters(), *readouts.parameters()]
@@ -186,22 +200,34 @@ class _Trainer:
         rarity = self._rarity(stack)
         for step in range(first, config.steps):
             generator = torch.Generator().manual_seed(config.seed * 1_000_003 + step)
-            loss = self._step(_shifted(stack, config, generator), rarity, step)
+            index = self._index(len(stack), generator)
+            loss = self._step(_shifted(stack[index], config, generator), index, rarity, step)
             if step % 50 == 0:
                 print(f"vision step {step}/{config.steps} loss {loss:.4f}", flush=True)
             if (step + 1) % config.save_steps == 0:
                 self._save(step + 1, before + time.time() - began)
         return before + time.time() - began
 
-    def _step(self, batch: Tensor, rarity: Tensor, step: int) -> float:
+    def _index(self, frames: int, generator: torch.Generator) -> Tensor:
+        """Which frames make a batch; with labels, all cameras of each timestep, adjacent."""
+        size, cameras = self.config.batch_size, 1 if self.labels is None else self.labels.cameras
+        first = torch.randint(frames // cameras, (size // cameras,), generator=generator) * cameras
+        return (first[:, None] + torch.arange(cameras)).flatten()
+
+    def _step(self, batch: Tensor, index: Tensor, rarity: Tensor, step: int) -> float:
         config = self.config
         warm_up, decay = min(1.0, (step + 1) / 50), min(1.0, 2.0 * (1.0 - step / config.steps))
         for group in self.optimiser.param_groups:
             group["lr"] = config.learning_rate * warm_up * max(0.02, decay)
         features = merged_features(self.tower, self.image_processor, batch)
         targets = self.targets(batch)
-        losses = [r.loss(f, targets, rarity) for r, f in zip(self.readouts, features, strict=True)]
+        losses = [r.loss(f, targets, rarity) for r, f in zip(self.readouts, features, strict=False)]
         loss = losses[0] + 0.5 * torch.stack(losses[1:]).sum() if losses[1:] else losses[0]
+        if self.labels is not None:
+            steps = index[:: self.labels.cameras] // self.labels.cameras
+            readout: Any = self.readouts[-1]
+            timesteps = by_timestep(features, self.labels.cameras)
+            loss = loss + config.step_weight * readout.loss(timesteps, self.labels, steps)
         self.optimiser.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(self.parameters, 1.0)
@@ -287,13 +313,25 @@ def _unit_scale(tower: Qwen3VLVisionModel, image_processor: Any, frames: np.ndar
         merger.linear_fc2.bias /= scale
 
 
-def _shifted(stack: Tensor, config: VisionConfig, generator: torch.Generator) -> Tensor:
-    """A random batch, each frame moved by a few pixels with its edge repeated."""
-    index = torch.randint(len(stack), (config.batch_size,), generator=generator)
+def _embed_patches(projection: nn.Conv3d, patches: Tensor) -> Tensor:
+    """What the tower's convolution does with one patch, as a matrix product: its gradient on a CPU costs 1/14."""
+    return F.linear(patches, projection.weight.flatten(1), projection.bias)
+
+
+def _step_readout(vision: Any, frames: np.ndarray, labels: StepLabels) -> StepReadout:
+    cell = vision.patch_size * vision.spatial_merge_size
+    cells = (frames.shape[1] // cell) * (frames.shape[2] // cell)
+    return StepReadout(
+        labels.cameras * (1 + len(vision.deepstack_visual_indexes)) * cells * vision.out_hidden_size, labels
+    )
+
+
+def _shifted(batch: Tensor, config: VisionConfig, generator: torch.Generator) -> Tensor:
+    """The batch, each frame moved by a few pixels with its edge repeated."""
     reach = config.shift_pixels
-    height, width = stack.shape[2:]
-    padded = F.pad(stack[index].float(), (reach,) * 4, mode="replicate").to(torch.uint8)
-    moves = torch.randint(0, 2 * reach + 1, (config.batch_size, 2), generator=generator).tolist()
+    height, width = batch.shape[2:]
+    padded = F.pad(batch.float(), (reach,) * 4, mode="replicate").to(torch.uint8)
+    moves = torch.randint(0, 2 * reach + 1, (len(batch), 2), generator=generator).tolist()
     return torch.stack([image[:, y : y + height, x : x + width] for image, (y, x) in zip(padded, moves, strict=True)])
 
 

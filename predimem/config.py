@@ -102,7 +102,11 @@ def _convert(hint: Any, value: Any, where: str) -> Any:
     if origin in (typing.Union, types.UnionType):
         if value is None and type(None) in args:
             return None
-        return _convert(next(a for a in args if a is not type(None)), value, where)
+        choices = [a for a in args if a is not type(None)]
+        is_list = isinstance(value, list | tuple)
+        return _convert(
+            next((a for a in choices if (typing.get_origin(a) is tuple) == is_list), choices[0]), value, where
+        )
     if dataclasses.is_dataclass(hint):
         return from_dict(typing.cast(type, hint), value, where)
     if origin is tuple:

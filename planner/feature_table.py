@@ -1,0 +1,94 @@
+"""What a frozen vision tower says of every picture of a training set, computed once and kept beside the tower.
+
+Reading a picture, cutting it into patches and running the tower over it costs a tiny model's training several
+times what the language model does, and every sample shows ten to twenty pictures that other samples, and
+trainings with another memory, show as well. A sample then only names rows of this table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+from transformers.models.qwen3_vl.modeling_qwen3_vl import BaseModelOutputWithDeepstackFeatures
+
+BATCH = 64
+
+
+class FeatureTable:
+    """Callable like `Qwen3VLModel.get_image_features`, with rows, int64 [images], in place of pixel values.
+
+    rows: path of a picture -> its row. grid_thw: of every picture; all have one size. tokens: of a picture.
+    """
+
+    def __init__(self, folder: Path):
+        parts = [(json.loads(p.with_suffix(".json").read_text()), load_file(p)) for p in _shards(folder)]
+        if not parts:
+            raise FileNotFoundError(f"{folder} holds no features of pictures: run `predimem train planner` again")
+        self.grid_thw: list[int] = parts[0][0]["grid_thw"]
+        names = (name for note, _ in parts for name in note["pictures"])
+        self.rows = {name: row for row, name in enumerate(names)}
+        self._features = {key: torch.cat([tensors[key] for _, tensors in parts]) for key in parts[0][1]}
+        self.tokens = self._features["merged"].shape[1]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __call__(self, rows: Tensor, *_: Any, **__: Any) -> Any:
+        """The features of these pictures, float32, one tensor [tokens, Z] for each."""
+        merged = self._features["merged"][rows].float()
+        deepstack = [self._features[key][rows].float() for key in sorted(self._features) if key != "merged"]
+        features: dict[str, Any] = {"pooler_output": list(merged), "deepstack_features": [list(d) for d in deepstack]}
+        return BaseModelOutputWithDeepstackFeatures(**features)
+
+
+def add_features(folder: Path, pictures: Iterable[str], model: Any, image_processor: Any) -> int:
+    """Add to the table in `folder` what is missing of `pictures` (paths); how many that were.
+
+    model: a `Qwen3VLModel` whose tower is the one that made the rest of the table. Each call that adds something
+    writes one more file, atomically.
+    """
+    from PIL import Image
+    from tqdm import tqdm
+
+    folder.mkdir(parents=True, exist_ok=True)
+    shards = list(_shards(folder))
+    known = {name for p in shards for name in json.loads(p.with_suffix(".json").read_text())["pictures"]}
+    new = [name for name in dict.fromkeys(pictures) if name not in known]
+    if not new:
+        return 0
+    found: dict[str, list[Tensor]] = {}
+    grids: set[tuple[int, ...]] = set()
+    for first in tqdm(range(0, len(new), BATCH), desc="features", unit="batch"):
+        images = [np.asarray(Image.open(name)) for name in new[first : first + BATCH]]
+        inputs = image_processor(images=images, do_resize=False, return_tensors="pt")
+        grids |= set(map(tuple, inputs["image_grid_thw"].tolist()))
+        if len(grids) != 1:
+            raise ValueError(f"pictures of one training have to be of one size, got grids {sorted(grids)}")
+        with torch.no_grad():
+            output = model.get_image_features(inputs["pixel_values"], inputs["image_grid_thw"], return_dict=True)
+        found.setdefault("merged", []).append(torch.stack(tuple(output.pooler_output)).half())
+        for layer, features in enumerate(output.deepstack_features):
+            found.setdefault(f"deepstack{layer}", []).append(torch.stack(tuple(features)).half())
+    path = folder / f"features-{len(shards):03d}.safetensors"
+    note = {"pictures": new, "grid_thw": list(grids.pop())}
+    path.with_suffix(".json").write_text(json.dumps(note))
+    save_file({key: torch.cat(parts) for key, parts in found.items()}, path.with_suffix(".partial"))
+    path.with_suffix(".partial").rename(path)
+    return len(new)
+
+
+def pictures_of(jsonl: Path) -> list[str]:
+    """Paths of all pictures that the samples of a JSONL show, each once."""
+    with jsonl.open() as file:
+        return list(dict.fromkeys(path for line in file for path in json.loads(line)["images"]))
+
+
+def _shards(folder: Path) -> list[Path]:
+    return sorted(folder.glob("features-*.safetensors"))
