@@ -50,11 +50,11 @@ def look_into_all_drawers(environment: ArenaEnvironment) -> StepResult:
     """The first six stages, and the occupied drawer opened again."""
     result = None
     for drawer in ("top_drawer", "middle_drawer", "bottom_drawer"):
-        for opening_m in (0.16, 0.0):
+        for opening_m in (0.17, 0.0):
             set_drawer(environment.simulation, drawer, opening_m)
             result = hold(environment)
     assert result is not None and result.info["stages_passed"] == 0  # nobody looked yet: no camera, not the end
-    set_drawer(environment.simulation, environment.simulation.variant().start["cookies"], 0.16)
+    set_drawer(environment.simulation, environment.simulation.variant().start["cookies"], 0.17)
     return hold(environment)
 
 
@@ -113,7 +113,7 @@ def test_the_seed_determines_everything(environment: ArenaEnvironment) -> None:
 
 def test_the_end_of_the_time_is_a_failure_with_a_reason(environment: ArenaEnvironment) -> None:
     environment.reset(SEED)
-    set_drawer(environment.simulation, "top_drawer", 0.16)
+    set_drawer(environment.simulation, "top_drawer", 0.17)
     result = hold(environment, HORIZON - 1)
     assert not result.truncated and result.info["failure"] == ""
     result = hold(environment)

@@ -191,7 +191,7 @@ def test_a_bottle_that_has_to_stand_leans_by_less_than_30_degrees(axis: tuple[fl
 
 @pytest.mark.parametrize("joint", JOINTS)
 def test_opened_and_closed(joint: str) -> None:
-    opened, closed, step = (1.0, 0.06, 0.01) if joint == "microwave" else (0.12, 0.015, MM)
+    opened, closed, step = (1.5, 0.06, 0.01) if joint == "microwave" else (0.16, 0.015, MM)
     values = [opened + step, opened - step, closed + step, closed - step]
     world = made(4, {}, joint={joint: values})
     assert answers(Opened(joint), world) == [True, False, False, False]
