@@ -123,10 +123,11 @@ class Batches(Generic[Asked, Answered]):
         try:
             if not call.done.wait(max(0.0, deadline_s - time.monotonic())):
                 call.finish(error=TooLate("no answer by the deadline"))
-                self._forget(call)
         finally:
             if cancellation is not None:
                 cancellation.watch(None)
+        if isinstance(call.error, TooLate | Stopped):
+            self._forget(call)
         if call.error is not None:
             raise call.error
         return call.answer

@@ -22,6 +22,7 @@ from predimem.serving.robot import RobotSpec
 EPISODE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/+-]{0,127}")
 MAX_STEP = 2**53
 MAX_EXECUTED = 10_000
+FLOAT32_MAX = 3.4e38
 _MARKUP = re.compile(r"[<>\x00-\x08\x0b-\x1f\x7f]")
 
 
@@ -103,7 +104,7 @@ def _decode(name: str, data: bytes, limits: LimitsConfig) -> np.ndarray:
 
 def _state(found: Any, robot: RobotSpec) -> np.ndarray:
     if isinstance(found, list) and len(found) <= robot.state_dim and all(type(x) in (int, float) for x in found):
-        found = np.array(found, np.float64)
+        found = np.array([x if abs(x) < FLOAT32_MAX else np.inf for x in found], np.float64)
     if not isinstance(found, np.ndarray) or found.shape != (robot.state_dim,) or found.dtype.kind not in "fiu":
         shape = f"{found.dtype} {list(found.shape)}" if isinstance(found, np.ndarray) else type(found).__name__
         raise Refusal("malformed", f"state: expected {robot.state_dim} numbers, got {shape}")

@@ -96,9 +96,11 @@ def _number(found: dict[Any, Any]) -> np.generic:
     if set(found) != _NUMBER or not isinstance(value, bool | int | float):
         raise WireError("a NumPy number consists of __npgeneric__, data and dtype")
     dtype = _dtype(found[b"dtype"])
+    if dtype.kind in "iu" and not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
+        raise WireError(f"a number does not fit its dtype {dtype}")
     try:
         return dtype.type(value)
-    except (OverflowError, ValueError):
+    except (OverflowError, ValueError):  # not a number, as an integer
         raise WireError(f"a number does not fit its dtype {dtype}") from None
 
 
