@@ -13,7 +13,7 @@ from datagen.scale.run import BackendConfig
 from predimem.config import ConfigError, load_config, read_yaml
 
 if TYPE_CHECKING:
-    from datagen.practice.worker import Runtime
+    from datagen.practice.runtime import Runtime
 
 SUITES = ("arena", "mikasa", "skills", "practice")
 

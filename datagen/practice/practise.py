@@ -10,8 +10,8 @@ from pathlib import Path
 from datagen.arena.task_file import SUFFIX
 from datagen.arena.tasks import TASKS, task_of
 from datagen.practice.config import PracticeConfig
-from datagen.practice.worker import PracticeWorker, Runtime
-from datagen.scale.jobs import Job, Outcome
+from datagen.practice.runtime import Runtime
+from datagen.scale.jobs import Job, Outcome, Worker
 from datagen.scale.journal import Journal
 from datagen.scale.run import BackendConfig, run_jobs
 from predimem.config import to_dict
@@ -41,7 +41,14 @@ def practise(
     with Journal(
         out, to_dict(config), lambda job: episode_path(out, job.task, job.seed), may_differ=MAY_DIFFER
     ) as journal:
-        return run_jobs(jobs, partial(PracticeWorker, config, files, runtime), journal, backend, progress, retry_errors)
+        return run_jobs(jobs, partial(make_worker, config, files, runtime), journal, backend, progress, retry_errors)
+
+
+def make_worker(config: PracticeConfig, task_files: dict[str, str], runtime: Runtime) -> Worker:
+    """Called in the process that the worker lives in: only there is the simulator loaded."""
+    from datagen.practice.worker import PracticeWorker
+
+    return PracticeWorker(config, task_files, runtime)
 
 
 def practice_summary(outcomes: Sequence[Outcome], out: str | Path) -> str:

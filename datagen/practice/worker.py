@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -16,35 +16,18 @@ from datagen.practice.config import DisturbanceConfig, PracticeConfig
 from datagen.practice.hand import ClumsyHand
 from datagen.practice.recorder import PracticeRecorder
 from datagen.practice.right import RightSubtask
+from datagen.practice.runtime import Runtime
 from datagen.practice.voices import DisturbedTruth, PlannerOrTruth, Voice
 from datagen.scale.jobs import Job, Outcome
 from datagen.skills.actor import SkillActor
 from predimem.episodes import episode_path
-from predimem.interfaces import Agent, Planner, Policy
+from predimem.interfaces import Planner
 from predimem.types import Observation, Tick
 
 CALM = DisturbanceConfig(
     late_share=0.0, premature_share=0.0, wrong_per_minute=0.0, pauses_per_minute=0.0, missed_share=0.0,
     dropped_share=0.0,
 )  # fmt: skip
-
-
-class PracticeAgent(Agent, Protocol):
-    """The asynchronous runtime, as in an evaluation, with threads of its own, which `close` ends."""
-
-    def close(self) -> None: ...
-
-
-class Runtime(Protocol):
-    """Makes what is concrete. Picklable: it is handed to the process that plays."""
-
-    def planner(self) -> Planner | None:
-        """The planner that speaks, loaded once in a process; None where the truth does."""
-        ...
-
-    def agent(self, voice: Planner, policy: Policy, hold: np.ndarray, config: PracticeConfig) -> PracticeAgent:
-        """An agent that asks `voice` with the memory of `planner`, and does `hold` until there is an answer."""
-        ...
 
 
 class PracticeWorker:
