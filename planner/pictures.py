@@ -16,8 +16,6 @@ from torch import Tensor
 
 from planner.prompt import PromptConfig, size_images
 
-Key = tuple[tuple[int, ...], bytes]
-
 
 @dataclass(frozen=True, eq=False)
 class Picture:
@@ -30,28 +28,34 @@ class Picture:
     deepstack: tuple[Tensor, ...]
 
 
-class PictureReader:
-    """Pictures in the order in which they are given, the `capacity` last used ones from memory.
+Timestep = tuple[np.ndarray, ...]  # a picture of each camera
+Key = tuple[tuple[tuple[int, ...], bytes], ...]
 
-    A picture is known by its bytes, so it does not matter who holds it. Not thread-safe.
+
+class PictureReader:
+    """Features of pictures; of the `capacity` timesteps that were last asked for from memory.
+
+    A timestep is known by its pictures' bytes, so it does not matter who holds it. Not thread-safe.
     """
 
     def __init__(self, model: Any, image_processor: Any, prompt: PromptConfig, capacity: int):
         if capacity < 0:
-            raise ValueError(f"capacity must not be negative, got {capacity}")
+            raise ValueError(f"the capacity for timesteps must not be negative, got {capacity}")
         self._model, self._processor, self._prompt = model, image_processor, prompt
         self._capacity = capacity
-        self._known: OrderedDict[Key, Picture] = OrderedDict()
-        self.computed = 0  # pictures that went through the tower
+        self._known: OrderedDict[Key, list[Picture]] = OrderedDict()
+        self.computed = 0  # timesteps that went through the tower
 
     def __len__(self) -> int:
         return len(self._known)
 
     def __call__(self, images: Sequence[np.ndarray]) -> list[Picture]:
-        """images: RGB uint8 [H, W, 3], as the environment gave them."""
-        keys: list[Key] = [(image.shape, image.tobytes()) for image in images]
+        """images: RGB uint8 [H, W, 3], as the environment gave them, camera-minor."""
+        cameras = len(self._prompt.cameras)
+        steps = [tuple(images[first : first + cameras]) for first in range(0, len(images), cameras)]
+        keys: list[Key] = [tuple((image.shape, image.tobytes()) for image in step) for step in steps]
         found = {key: self._known[key] for key in keys if key in self._known}
-        new = {key: image for key, image in zip(keys, images, strict=True) if key not in found}
+        new = {key: step for key, step in zip(keys, steps, strict=True) if key not in found}
         if new:
             found |= zip(new, self._compute(list(new.values())), strict=True)
         for key in keys:
@@ -59,17 +63,18 @@ class PictureReader:
             self._known.move_to_end(key)
         while len(self._known) > self._capacity:
             self._known.popitem(last=False)
-        return [found[key] for key in keys]
+        return [picture for key in keys for picture in found[key]]
 
-    def _compute(self, images: list[np.ndarray]) -> list[Picture]:
-        self.computed += len(images)
+    def _compute(self, steps: list[Timestep]) -> list[list[Picture]]:
+        self.computed += len(steps)
         # One by one on the CPU: there a picture's last bits depend on which others share its batch, and an answer
         # must not depend on what was asked before. An accelerator is too slow that way.
-        one_by_one = self._model.device.type == "cpu"
-        batches = [[image] for image in images] if one_by_one else [images]
-        return [picture for batch in batches for picture in self._tower(batch)]
+        if self._model.device.type == "cpu":
+            return [self._tower(step) for step in steps]
+        pictures, cameras = self._tower([image for step in steps for image in step]), len(steps[0])
+        return [pictures[first : first + cameras] for first in range(0, len(pictures), cameras)]
 
-    def _tower(self, images: list[np.ndarray]) -> list[Picture]:
+    def _tower(self, images: Sequence[np.ndarray]) -> list[Picture]:
         inputs = self._processor(images=size_images(images, self._prompt), do_resize=False, return_tensors="pt")
         grids = inputs["image_grid_thw"]
         output = self._model.model.get_image_features(

@@ -199,22 +199,22 @@ def test_a_planner_that_cannot_be_understood_has_no_confidence(planner, snapshot
 
 def test_each_picture_is_computed_once(planner, snapshots, episodes):
     planner.plan(Replay(episodes[0], MEMORY, [0])[7])  # frames 0, 6 and 7
-    assert planner._reader.computed == 6
+    assert planner._reader.computed == 3
     planner.plan(Replay(episodes[0], MEMORY, [0])[8])  # and 8
-    assert planner._reader.computed == 8
+    assert planner._reader.computed == 4
     planner.plan(Replay(episodes[0], MEMORY, [0])[8])
-    assert planner._reader.computed == len(planner._reader) == 8
+    assert planner._reader.computed == len(planner._reader) == 4
 
 
 @pytest.mark.parametrize("capacity", [0, 1, 3])
 def test_memory_for_pictures_is_bounded_and_changes_no_answer(folder, snapshots, processor, capacity):
-    planner = load_planner(folder, pictures=capacity)
+    planner = load_planner(folder, timesteps=capacity)
     for snapshot in snapshots:
         planner.plan(snapshot)
         assert len(planner._reader) <= capacity
         assert planner._last[snapshot.episode_id].tokens == stock_answer(planner, processor, snapshot)
     with pytest.raises(ValueError, match="must not be negative, got -1"):
-        load_planner(folder, pictures=-1)
+        load_planner(folder, timesteps=-1)
 
 
 def test_an_episode_that_is_played_again_goes_as_before(planner, folder, episodes):
