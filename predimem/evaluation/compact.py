@@ -1,0 +1,67 @@
+"""Results small enough to be kept in a repository, with all that is needed to repeat and to check them.
+
+It is results.json without what can be worked out again or is of no later use (traces, reviews, wall-clock times), and
+its episodes are a table: one line for each task and agent, the columns that `verify` compares, seeds in their order.
+`--verify` reads both.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from itertools import groupby
+from typing import Any
+
+COLUMNS = (
+    *("seed", "status", "steps", "stages_passed", "stages_total", "message"),
+    *("metrics", "answers", "invalid_answers", "course"),
+)
+KEPT = (
+    *("schema", "suite", "suite_version", "revision", "dirty", "revisions", "machine", "config", "provenance"),
+    *("started", "wall_s", "mean", "categories", "diagnosis"),
+)
+MESSAGE_LETTERS = 200  # of an error's first line
+
+
+def compact_json(results: Mapping[str, Any]) -> str:
+    """A text of one line for each top-level entry and for the episodes of each task and agent."""
+    entries = {name: results[name] for name in KEPT if name in results}
+    entries["comparisons"] = _overall(results)
+    entries["columns"] = COLUMNS
+    lines = [f"{json.dumps(name)}: {_line(value)}" for name, value in entries.items()]
+    groups = [
+        _line({"task": task, "agent": agent, "rows": [[_cell(row, name) for name in COLUMNS] for row in rows]})
+        for (task, agent), rows in groupby(results["episodes"], key=lambda row: (row["task"], row["agent"]))
+    ]
+    lines.append('"groups": [\n' + ",\n".join(groups) + "\n]")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def episodes_of(results: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The episodes of results.json or of a compact file, as far as it keeps them. Raises KeyError for neither."""
+    if "episodes" in results:
+        return list(results["episodes"])
+    return [
+        {"task": group["task"], "agent": group["agent"]} | dict(zip(results["columns"], row, strict=True))
+        for group in results["groups"]
+        for row in group["rows"]
+    ]
+
+
+def _overall(results: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The comparisons, without those of single tasks."""
+    comparisons = results.get("comparisons")
+    if not comparisons:
+        return None
+    groups = {name: g for name, g in comparisons["results"].items() if name not in results["results"]}
+    return {**comparisons, "results": groups}
+
+
+def _cell(row: Mapping[str, Any], name: str) -> Any:
+    if name == "message" and row["status"] == "error":
+        return (row["message"] or "").splitlines()[0][:MESSAGE_LETTERS] if row["message"] else ""
+    return row.get(name)
+
+
+def _line(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
