@@ -140,6 +140,8 @@ def pretrain_tower(
     """
     if (folder / WEIGHTS).is_file():
         return _load_tower(tower, config, folder)
+    if config.step_weight > 0 and labels is None:
+        raise ValueError("step_weight needs the labels of the frames (`planner.vision_readout.sample_steps`)")
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(config.seed)
     torch.manual_seed(config.seed)

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from memory_bank import MemoryConfig
-from planner.dataset import DatasetConfig, SampleMaker, split_episodes, write_jsonl
+from planner.dataset import DatasetConfig, SampleMaker, equally_long, split_episodes, write_jsonl
 from planner.parsing import parse_answer
 from planner.prompt import PromptConfig, render_prompt
 from planner.replay import Replay
@@ -51,8 +51,9 @@ def test_only_the_pictures_of_a_snapshot_are_read(tmp_path):
         for camera, image in frame.images.items():
             np.testing.assert_array_equal(image, other.images[camera])
     path.unlink()
+    later = replay[4].recent[-1]
     with pytest.raises(EpisodeError, match="cannot be read"):
-        replay[4]
+        later.images["base_camera"]
     Replay(episode, MEMORY, [0])  # a replay by itself reads none
 
 
@@ -153,3 +154,32 @@ def test_a_prompt_without_keyframes_lists_none_of_their_images(episodes, tmp_pat
     samples = draw(episodes, DatasetConfig(), count=20, memory=memory)
     path = write_jsonl(tmp_path, iter(samples), prompt, DatasetConfig())
     assert all(len(json.loads(line)["images"]) <= 4 for line in path.read_text().splitlines())
+
+
+def test_batches_of_equally_long_samples(episodes):
+    samples = list(draw(episodes, PLAIN, count=64))
+    batches = list(equally_long(iter(samples), 8, random.Random(0)))
+    assert sorted(map(id, batches)) == sorted(map(id, samples))
+    pictures = [
+        [len(s.snapshot.keyframes) + len(s.snapshot.recent) for s in batches[i : i + 8]] for i in range(0, 64, 8)
+    ]
+    assert sum(max(counts) - min(counts) for counts in pictures) <= max(map(max, pictures)) - min(map(min, pictures))
+    assert pictures != sorted(pictures)
+
+
+def test_data_sets_share_pictures(episodes, tmp_path):
+    """A picture that several steps or data sets show is one file."""
+
+    def write(name):
+        path = write_jsonl(tmp_path / name, draw(episodes, PLAIN), PROMPT, PLAIN, tmp_path / "pictures")
+        return {image for line in path.read_text().splitlines() for image in json.loads(line)["images"]}
+
+    first = write("one")
+    assert first == set(map(str, (tmp_path / "pictures").rglob("*.png"))) and first == write("two")
+    shown = {image.tobytes() for e in episodes for frames in e.images.values() for image in frames}
+    assert all(np.asarray(Image.open(path)).tobytes() in shown for path in first)
+
+
+def test_all_episodes_of_a_seed_are_held_out_together(episodes):
+    training, validation = split_episodes([*episodes, *episodes], 0.25)
+    assert len(validation) == 6 and not {e.seed for e in training} & {e.seed for e in validation}

@@ -110,3 +110,20 @@ def test_keyframes_lie_on_the_grid():
     steps = [frame.step for sample in samples for frame in sample.snapshot.keyframes]
     assert steps and all(step % 10 == 0 for step in steps)
     assert any(sample.spliced for sample in samples)
+
+
+def test_changes_of_subtask_are_targets():
+    assert keyframe_targets(searched(1, "left"), "changes") == (20, 40)
+    same = replace(searched(1, "left"), subtasks=(SubtaskSpan(0, 30, "look"), SubtaskSpan(30, 80, "look")))
+    assert keyframe_targets(same, "changes") == ()
+
+
+def test_what_a_planner_nominated_itself_is_remembered():
+    episode = replace(searched(1, "left"), metadata={"nominated_steps": [7, 50]})
+    config = DatasetConfig(
+        own_memory_probability=0.5, phase_weights={"*": 1.0}, splice_probability=0.0, nominate="changes",
+        late_probability=0.0, extra_probability=0.0, step_grid=2,
+    )  # fmt: skip
+    samples = SampleMaker([episode], MEMORY, config).draw(200, random.Random(0))
+    late = [tuple(f.step for f in s.snapshot.keyframes) for s in samples if s.snapshot.step >= 60]
+    assert set(late) == {(8, 50), (20, 40)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from transformers import AutoTokenizer
 
-from planner.prompt import fixed_phrases, render_answer, system_prompt
+from planner.prompt import PromptConfig, fixed_phrases, render_answer, system_prompt
 from planner.tokenizer import TokenizerConfig, answer_token_ids, deciding_token_ids, train_tokenizer
 from tests.planner.builders import BASE, INSTRUCTION, PROMPT
 
@@ -72,3 +72,21 @@ def test_whole_subtasks_can_be_tokens():
         assert answer[1] in ids
     pieces = [tokenizer.decode([i]) for i in tokenizer("Global task: Open the top drawer, then the other.\n").input_ids]
     assert pieces == ["Global task: Open the", " top", " drawer, then the other.\n"]
+
+
+def test_what_never_changes_can_be_one_token():
+    prompt = PromptConfig(recent_window=2, timestamps="relative")
+    config = TokenizerConfig(vocab_size=500, subtasks=("wait",), label_tokens=True, block_tokens=True)
+    tokenizer = train_tokenizer(config, prompt)
+    ids = tokenizer(f"<|im_start|>system\n{system_prompt(prompt)}<|im_end|>").input_ids
+    assert [tokenizer.decode([i]) for i in ids][1:-1] == [f"system\n{system_prompt(prompt)}"]
+    for text, pieces in {
+        "-0.5 s: x": ["-0", ".5 s: ", "x"],
+        "-137.0 s: x": ["-137", ".0 s: ", "x"],
+        "+0.0 s: x": ["+0", ".0 s: ", "x"],
+    }.items():
+        ids = tokenizer(text).input_ids
+        assert [tokenizer.decode([i]) for i in ids] == pieces
+    decisive = [tokenizer.decode([i]) for i in answer_token_ids(tokenizer, config)]
+    assert decisive == ["wait", *"123456789", "]}"]
+    assert tokenizer.decode(tokenizer(render_answer("wait", [2])).input_ids) == render_answer("wait", [2])

@@ -24,7 +24,7 @@ from planner.decoding import QwenPlanner, load_planner
 from planner.evaluate import replay_planner
 from planner.model import ObjectiveConfig, PrediMemForConditionalGeneration, objective_of
 from planner.prompt import render_answer
-from planner.swift_command import last_checkpoint, swift_environment
+from planner.swift_command import SftConfig, last_checkpoint, swift_command, swift_environment
 from planner.train import TrainConfig, _Run, train
 from predimem.config import ConfigError, load_config
 from predimem.episodes import EpisodeError, episode_path, save_episode
@@ -117,6 +117,25 @@ def test_dry_run_prints_the_command_and_writes_nothing(capsys, tmp_path):
     assert options["--deepspeed"] == "zero3" and options["--torch_dtype"] == "bfloat16"
     assert options["--learning_rate"] == "1e-05" and options["--num_train_epochs"] == "2.0"
     assert not (tmp_path / "out").exists()
+
+
+def test_samples_in_the_order_of_the_jsonl(tmp_path):
+    config = SftConfig(epochs=1, gpus=0, group_lengths=True)
+    command = swift_command(config, tmp_path / "base", tmp_path / "data", tmp_path / "sft", seed=0)
+    options = dict(zip(command[2::2], command[3::2], strict=True))
+    assert options["--dataset_shuffle"] == options["--train_dataloader_shuffle"] == "false"
+    assert swift_environment(config, tmp_path / "table")["PREDIMEM_FEATURES"] == str(tmp_path / "table")
+    with pytest.raises(ValueError, match="one epoch"):
+        SftConfig(epochs=2, gpus=0, group_lengths=True)
+
+
+def test_an_untrained_planner_is_its_base(small, tmp_path):
+    text = small.read_text().replace("epochs: 1", "epochs: 0").split("vision:")
+    small.write_text(text[0] + text[1].partition("\n")[2])
+    folder = train(small, episodes=str(tmp_path / "no episodes needed"), out=str(tmp_path / "out"))
+    planner = load_planner(folder)
+    assert planner.spec.training["steps"] == 0
+    assert not (tmp_path / "out" / "data").exists()
 
 
 def test_no_episodes_is_an_error(small, tmp_path):
