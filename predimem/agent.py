@@ -7,7 +7,6 @@ plan the robot is held where it is.
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -96,17 +95,20 @@ class DualSystemAgent:
     def bank(self) -> MemoryBank:
         return self._bank
 
-    def resume(self, subtask: str, plan_step: int) -> None:
-        """After `reset`: go on with the subtask decided on at `plan_step`. The bank is the caller's to fill."""
-        self._subtask, self._plan_step = subtask, plan_step
+    def resume(self, plan: Plan) -> None:
+        """Take over a plan of this episode from before a restart; its frames have been observed again."""
+        self._adopt(plan)
 
-    def upcoming(self, count: int) -> np.ndarray:
-        """float32 [n, A], n <= count: what is queued for the steps that follow the last one, as things stand."""
+    def upcoming(self, count: int) -> list[np.ndarray]:
+        """Up to `count` actions, float32 [A]: what is queued for the steps that follow the last one."""
+        actions = []
         after = 0 if self._last_tick is None else self._last_tick.step + 1
-        queued = (self._queue.pop(step) for step in range(after, after + count))
-        rows = [found[0] for found in itertools.takewhile(lambda found: found is not None, queued) if found]
-        width = 0 if self._last_action is None else len(self._last_action)
-        return np.stack(rows) if rows else np.empty((0, width), np.float32)
+        for step in range(after, after + count):
+            queued = self._queue.pop(step)
+            if queued is None:
+                break
+            actions.append(queued[0])
+        return actions
 
     def act(self, observation: Observation) -> np.ndarray:
         """One control tick: float32 [A], the action for this step."""
@@ -143,11 +145,14 @@ class DualSystemAgent:
         answer = self._worker.latest(step)
         if answer is None or answer.plan.episode_id != self._episode_id:
             return None
-        self._bank.nominate(answer.plan.keyframe_steps)
-        if (subtask := self._confirmed(answer.plan)) is not None:
-            self._subtask, self._plan_step = subtask, answer.plan.step
-            self._bank.note_subtask(subtask)
+        self._adopt(answer.plan)
         return answer
+
+    def _adopt(self, plan: Plan) -> None:
+        self._bank.nominate(plan.keyframe_steps)
+        if (subtask := self._confirmed(plan)) is not None:
+            self._subtask, self._plan_step = subtask, plan.step
+            self._bank.note_subtask(subtask)
 
     def _confirmed(self, plan: Plan) -> str | None:
         """The plan's subtask if it is the current one from now on."""

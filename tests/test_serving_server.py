@@ -11,6 +11,8 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,7 @@ from predimem.serving.access import Access
 from predimem.serving.robot import metadata
 from tests.serving import (
     SIDE,
+    MarkPlanner,
     ServerProcess,
     observe,
     server_process,
@@ -346,3 +349,16 @@ def planner_pid(server: ServerProcess) -> int:
         children += (thread / "children").read_text().split()
     spawned = [c for c in set(children) if b"spawn_main" in Path(f"/proc/{c}/cmdline").read_bytes()]
     return max(map(int, spawned))
+
+
+def test_what_cannot_be_served_is_one_clear_line(server: ServerProcess, tmp_path: Path) -> None:
+    """A port in use, and weights without a planner that works."""
+    from predimem.serving.command import run_server
+
+    config = settings(small_config() | {"port": server.port})
+    with pytest.raises(ValueError, match=f"cannot listen on 127.0.0.1 port {server.port}"):
+        run_server(config, small_models(planner=False))
+    config = settings(small_config(s2_process={"log_dir": str(tmp_path)}))
+    broken = replace(small_models(), make_planner=partial(MarkPlanner, "never"))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="the planner cannot be started: TypeError"):
+        run_server(config, broken)

@@ -23,7 +23,11 @@ def serve(
 ) -> None:
     """Serve planner and actor to robots (openpi's protocol). SIGTERM or Ctrl-C: drains, then ends."""
     from predimem.assemble import make_served
-    from predimem.serving.command import run_server, serve_config
+
+    try:
+        from predimem.serving.command import run_server, serve_config
+    except ModuleNotFoundError as error:
+        raise ValueError(f"serving needs {error.name}: pip install 'predimem[serve]'") from error
 
     access = {"api_key_file": api_key_file, "tls_certificate": tls_certificate, "tls_key": tls_key}
     given = {"host": host, "port": port, "state.dir": state_dir, "models.device": device, "models.weights": weights}

@@ -13,6 +13,7 @@ from predimem.config import from_dict, read_yaml
 from predimem.serving.config import ServeConfig
 from predimem.serving.engine import Engine
 from predimem.serving.logs import log_as_json
+from predimem.serving.planner_process import PlannerGone
 from predimem.serving.robot import Served
 from predimem.serving.server import PolicyServer
 
@@ -38,10 +39,16 @@ def serve_config(path: str | Path | None, given: Mapping[str, Any]) -> ServeConf
 
 
 def run_server(config: ServeConfig, served: Served) -> None:
-    """Blocks until SIGTERM or SIGINT. The port answers `/healthz` with 503 while the models warm up."""
+    """Blocks until SIGTERM or SIGINT. The port answers `/healthz` with 503 while the models warm up.
+
+    Raises ValueError where the planner cannot be started or the address cannot be listened on.
+    """
     log_as_json()
     sys.setswitchinterval(SWITCH_S)
-    asyncio.run(_run(Engine(config, served)))
+    try:
+        asyncio.run(_run(Engine(config, served)))
+    except PlannerGone as gone:
+        raise ValueError(str(gone)) from gone
 
 
 async def _run(engine: Engine) -> None:

@@ -38,7 +38,7 @@ class PlannerServer:
 
     def __init__(self, make_planner: Callable[[], Planner], warm_up: bytes):
         self._planner = make_planner()
-        self.do(warm_up)
+        self._planner.plan(_read_snapshot(wire.unpack(warm_up, _NO_LIMIT)))
 
     def greeting(self) -> None:
         return None
@@ -83,7 +83,7 @@ class PlannerProcess:
         folder = Path(config.log_dir or tempfile.mkdtemp(prefix="predimem-serve-"))
         folder.mkdir(parents=True, exist_ok=True)
         self.log_file = folder / LOG_FILE
-        self._make_server = partial(PlannerServer, make_planner, wire.pack([_snapshot_data(warm_up)]))
+        self._make_server = partial(PlannerServer, make_planner, wire.pack(_snapshot_data(warm_up)))
         self._config = config
         self._on_restart = on_restart
         self._handle: ProcessHandle | None = None
@@ -103,15 +103,17 @@ class PlannerProcess:
         handle = ProcessHandle(self._make_server, str(self.log_file))
         self._handle = handle
         self._overdue_s = time.monotonic() + self._config.build_s
+        if self._stop.is_set():
+            handle.process.kill()
         try:
             kind, value = handle.receive()
         except WorkerGone as gone:
-            raise PlannerGone(f"it ended while it was started ({gone})") from None
+            raise PlannerGone(f"the planner's process ended while it was started ({gone}), see {LOG_FILE}") from None
         finally:
             self._overdue_s = None
         if kind != "built":
             handle.end(kill=True)
-            raise PlannerGone(f"it cannot be started: {str(value).splitlines()[0]}")
+            raise PlannerGone(f"the planner cannot be started: {str(value).splitlines()[0]}")
         self.state = "ready"
 
     def plan(self, snapshots: Sequence[MemorySnapshot]) -> list[Plan | Exception]:

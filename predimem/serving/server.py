@@ -62,24 +62,30 @@ class PolicyServer:
         self.port = 0
 
     async def start(self) -> None:
-        """Listen. Clients that come while the models warm up get their metadata when they are warm."""
+        """Listen. Clients that come while the models warm up get their metadata when they are warm.
+
+        Raises ValueError for an address that cannot be listened on.
+        """
         config = self._engine.config
-        self._server = await serve(
-            self._serve,
-            config.host,
-            config.port,
-            process_request=self._process_request,
-            ssl=self._tls,
-            compression=None,
-            max_size=self._limits.message_bytes,
-            max_queue=2,
-            server_header=None,
-            open_timeout=10,
-            close_timeout=2,
-            ping_interval=20,
-            ping_timeout=20,
-            logger=_quiet_logger(),
-        )
+        try:
+            self._server = await serve(
+                self._serve,
+                config.host,
+                config.port,
+                process_request=self._process_request,
+                ssl=self._tls,
+                compression=None,
+                max_size=self._limits.message_bytes,
+                max_queue=2,
+                server_header=None,
+                open_timeout=10,
+                close_timeout=2,
+                ping_interval=20,
+                ping_timeout=20,
+                logger=_quiet_logger(),
+            )
+        except OSError as error:
+            raise ValueError(f"cannot listen on {config.host} port {config.port}: {error.strerror}") from error
         self.port = next(iter(self._server.sockets)).getsockname()[1]
         log.info("listening", extra={"host": config.host, "port": self.port, "tls": self._tls is not None})
 
