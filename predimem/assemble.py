@@ -322,6 +322,15 @@ def task_names(suite: Suite, tasks: Sequence[str]) -> tuple[str, ...]:
     return tuple(task_of(task).name for task in tasks)
 
 
+def task_horizons(suite: Suite, tasks: Sequence[str]) -> dict[str, int]:
+    """Name -> the control steps that an episode takes at most; {} for mikasa, whose tasks are all short."""
+    if suite == "mikasa":
+        return {}
+    from datagen.arena.tasks import task_of
+
+    return {task_of(task).name: task_of(task).horizon for task in tasks}
+
+
 def task_files(suite: Suite, tasks: Sequence[str]) -> dict[str, str]:
     """Name -> absolute path of those tasks of the arena that are given as a file (.py)."""
     if suite == "mikasa":

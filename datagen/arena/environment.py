@@ -298,6 +298,10 @@ class ArenaEnv(BaseEnv):
         """What each world's robot is told."""
         return [self.task.variants[int(v)].instruction for v in self.progress.variant]
 
+    def episode_seeds(self) -> list[int]:
+        """What each world's episode was drawn from."""
+        return [int(seed) for seed in self._episode_seed]
+
     def failure(self, index: int = 0) -> str:
         """Why the episode of world `index` cannot succeed any more; empty while it can."""
         return FAILURES[int(self.progress.failure[index])]

@@ -108,6 +108,7 @@ def _evaluate(settings: EvaluationFile, overwrite: bool = False, retry_errors: b
         make_player,
         task_categories,
         task_files,
+        task_horizons,
         task_names,
     )
     from predimem.evaluation.run import EvaluationConfig, run_evaluation
@@ -137,7 +138,7 @@ def _evaluate(settings: EvaluationFile, overwrite: bool = False, retry_errors: b
     rows = {name: row for name, row in settings.rows.items() if name in config.agents}
     play = replace(settings.play, suite=suite, rows=rows, task_files=task_files(suite, tasks))
     check_weights(config.agents, play)
-    config = replace(config, tasks=task_names(suite, tasks))
+    config = replace(config, tasks=task_names(suite, tasks), horizons=task_horizons(suite, tasks))
     if long and (videos or settings.clips or any(play.camera_every(row) for row in rows.values())):
         use_driver()
     run_evaluation(config, functools.partial(make_player, play), task_categories(suite, play.task_files))

@@ -9,6 +9,8 @@ from predimem.evaluation.jobs import Row
 from predimem.evaluation.summary import Table, summarise_means
 from predimem.evaluation.tables import aligned
 
+NOTE = "% [95 % interval]: TSR by Wilson, CSR by bootstrap; means are over tasks, errors are in no rate"
+
 Categories = Mapping[str, Sequence[str]]  # category -> its tasks, in the order of the columns
 
 
@@ -45,11 +47,28 @@ def format_categories(results: Mapping[str, Any]) -> str:
         if task in entry["tasks"]
     ]
     blocks.append(aligned([*head, *lines], rule_after=2))
-    notes = ["% [95 % interval]: TSR by Wilson, CSR by bootstrap; means are over tasks, errors are in no rate"]
+    notes = [NOTE]
     errors = sum(mean["errors"] for mean in results["mean"].values())
     if errors:
         notes.append(f"{errors} episodes ended in an error (+e behind n): see the report")
     return "\n\n".join([*blocks, "\n".join(notes)])
+
+
+def markdown_table(results: Mapping[str, Any]) -> str:
+    """The table of 002 (Table 2) for a Markdown file: agents against categories and their average, in %."""
+    categories = results["categories"]
+    columns = [*((name, entry["agents"]) for name, entry in categories.items()), ("average", results["mean"])]
+    head = ["agent", *(f"{name} {rate}" for name, _ in columns for rate in ("TSR", "CSR")), "n", "errors"]
+    lines = [head, ["---", *["---:"] * (len(head) - 1)]]
+    for agent in results["config"]["agents"]:
+        mean = results["mean"][agent]
+        cells = [cell for _, figures in columns for cell in _pair(figures[agent])]
+        lines.append([agent, *cells, str(mean["n"]), str(mean["errors"])])
+    seeds = results["config"]["seed_start"], results["config"]["seed_start"] + results["config"]["episodes"] - 1
+    tasks = ", ".join(f"{name} {len(entry['tasks'])}" for name, entry in categories.items())
+    source = f"{results['suite_version']}, revision {results['revision']}{' (changed)' if results['dirty'] else ''}"
+    notes = f"Seeds {seeds[0]} to {seeds[1]} of each task ({tasks}); {source}. {NOTE}."
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + f"\n\n{notes}\n"
 
 
 def _pair(figures: Mapping[str, Any]) -> tuple[str, str]:

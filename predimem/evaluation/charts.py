@@ -114,9 +114,7 @@ def _draw_keyframes(parts: list[str], trace: Mapping[str, Any], at: Any) -> floa
     return THUMBNAIL + 36
 
 
-def _draw_subtasks(
-    parts: list[str], ticks: Sequence[Any], at: Any, unit: float, y: float, height: float
-) -> None:
+def _draw_subtasks(parts: list[str], ticks: Sequence[Any], at: Any, unit: float, y: float, height: float) -> None:
     order: dict[str, int] = {}
     for subtask, group in groupby(ticks, key=lambda t: t["subtask"]):
         steps = [t["step"] for t in group]
@@ -144,8 +142,7 @@ def _draw_s2(parts: list[str], ticks: Sequence[Any], at: Any, unit: float, y: fl
         kind = "s2 bad" if invalid else "s2"
         back = f'<path class="{kind}" d="M{x - age * unit:.1f} {middle}H{x:.1f}"/>' if age else ""
         parts.append(
-            f'<g>{back}<circle class="{kind} dot" cx="{x:.1f}" cy="{middle}" r="4"/>'
-            f"<title>{escape(title)}</title></g>"
+            f'<g>{back}<circle class="{kind} dot" cx="{x:.1f}" cy="{middle}" r="4"/><title>{escape(title)}</title></g>'
         )
 
 
@@ -157,9 +154,7 @@ def _draw_s1(parts: list[str], ticks: Sequence[Any], at: Any, unit: float, y: fl
             parts.append(f'<path class="s1" d="M{x:.1f} {middle - 5}l5 10h-10z">{title}</path>')
 
 
-def _draw_actions(
-    parts: list[str], ticks: Sequence[Any], at: Any, unit: float, y: float, height: float
-) -> None:
+def _draw_actions(parts: list[str], ticks: Sequence[Any], at: Any, unit: float, y: float, height: float) -> None:
     """One box a step; in long episodes, whose boxes would be finer than a pixel or two, one a run."""
     gap = 1.5 if unit > 6 else 0.0
     runs = [[tick] for tick in ticks] if unit > 2 else [list(g) for _, g in groupby(ticks, key=_action_kind)]

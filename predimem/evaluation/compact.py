@@ -14,7 +14,7 @@ from typing import Any
 
 COLUMNS = (
     *("seed", "status", "steps", "stages_passed", "stages_total", "message"),
-    *("metrics", "answers", "invalid_answers", "course"),
+    *("answers", "invalid_answers", "course"),
 )
 KEPT = (
     *("schema", "suite", "suite_version", "revision", "dirty", "revisions", "machine", "config", "provenance"),

@@ -9,6 +9,7 @@ from typing import Any
 
 from predimem.evaluation.failures import CAUSES
 from predimem.evaluation.planner_figures import pooled, rates
+from predimem.evaluation.retries import summarise_retries
 from predimem.evaluation.tables import aligned
 
 Row = Mapping[str, Any]
@@ -24,7 +25,8 @@ def diagnose(rows: Sequence[Row], agents: Sequence[str]) -> dict[str, dict[str, 
 
 def _diagnose(rows: Sequence[Row]) -> dict[str, Any]:
     """causes: cause -> failed episodes. stages: the same for each task and stage, the most frequent first.
-    memory_errors: how often, and in how many episodes; planner: see `planner_figures.rates`; system: S1 and S2
+    memory_errors: how often, and in how many episodes; planner: see `planner_figures.rates`;
+    retries: see `retries.summarise_retries`; system: S1 and S2
     per second of the control clock (means over episodes), the age of the plan in control steps, and the shares of
     actions that were held or stale (means over episodes)."""
     failures = [(row, row["failure"]) for row in rows if row.get("failure")]
@@ -40,6 +42,7 @@ def _diagnose(rows: Sequence[Row]) -> dict[str, Any]:
         ],
         "memory_errors": _memory_errors(rows),
         "planner": rates(pooled(row.get("planner") for row in rows)),
+        "retries": summarise_retries(rows),
         "system": _system(rows),
     }
 
@@ -85,7 +88,8 @@ def quantile(counts: Mapping[int, int], q: float) -> int | None:
 
 def format_diagnosis(diagnosis: Mapping[str, Mapping[str, Any]]) -> str:
     """For a terminal; empty where nothing is known."""
-    return "\n\n".join(table for table in (_causes(diagnosis), _planners(diagnosis), _systems(diagnosis)) if table)
+    tables = (_causes(diagnosis), _retries(diagnosis), _planners(diagnosis), _systems(diagnosis))
+    return "\n\n".join(table for table in tables if table)
 
 
 def _causes(diagnosis: Mapping[str, Mapping[str, Any]]) -> str:
@@ -103,6 +107,27 @@ def _causes(diagnosis: Mapping[str, Mapping[str, Any]]) -> str:
         for agent, d in diagnosis.items()
     ]
     return aligned([head, *lines], rule_after=1) + "\nepisodes; the last two columns also count episodes that succeeded"
+
+
+def _retries(diagnosis: Mapping[str, Mapping[str, Any]]) -> str:
+    lines = [
+        [
+            agent,
+            str(r["attempts"]),
+            *(percent(r[name]) for name in ("stayed_share", "passed_share")),
+            str(r["episodes"]),
+            f"{percent(r['saved_share'])} [{percent(r['saved_ci_low'], 0)}, {percent(r['saved_ci_high'], 0)}]",
+        ]
+        for agent, d in diagnosis.items()
+        if (r := d["retries"])["attempts"]
+    ]
+    if not lines:
+        return ""
+    head = ["retries", "failed attempts", "S2 stayed", "stage passed", "episodes with one", "saved"]
+    return aligned([head, *lines], rule_after=1) + (
+        "\n%: of failed attempts (dropped, grasp of nothing, drawer or door left short of its goal); "
+        "of the episodes that had one [95 % interval]"
+    )
 
 
 def _planners(diagnosis: Mapping[str, Mapping[str, Any]]) -> str:

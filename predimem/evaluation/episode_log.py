@@ -28,7 +28,8 @@ class EpisodeLog:
 
     Of each control step: named, the subtask that the agent was at; due, the index of the stage that was due when
     it acted (the number of stages: all were passed). keyframes: (step, steps in memory from then on), where it
-    changed. undue: (step, kind, label) of what was achieved and not due.
+    changed. undue: (step, kind, label) of what was achieved and not due. failed_attempts: (step, kind) of what
+    came to nothing.
     """
 
     instruction: str = ""
@@ -40,6 +41,7 @@ class EpisodeLog:
     keyframes: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
     undue: list[tuple[int, str, str]] = field(default_factory=list)
     states: str = ""
+    failed_attempts: list[tuple[int, str]] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.named)
@@ -102,6 +104,7 @@ class LogRecorder:
         for deed in str(info.get("undue", "")).splitlines():
             kind, _, label = deed.partition(": ")
             log.undue.append((step, kind, label))
+        log.failed_attempts += [(step, kind) for kind in str(info.get("failed_attempts", "")).splitlines()]
         log.states = str(info.get("stage_states", ""))
         self._states.append(observation.state)
         self._due = _number(info, "stage_due")

@@ -68,7 +68,7 @@ class Journal:
         self._file.clear()
         for folder in ("traces", "videos", "failures"):
             shutil.rmtree(out / folder, ignore_errors=True)
-        for name in ("results.json", "report.html"):
+        for name in ("results.json", "compact.json", "table.md", "report.html"):
             (out / name).unlink(missing_ok=True)
 
     def _join(self, out: Path, agents: dict[str, dict[str, Any]]) -> None:

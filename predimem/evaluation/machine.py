@@ -36,9 +36,7 @@ def machine() -> dict[str, Any]:
 
 
 def _git(root: Path, *arguments: str) -> str:
-    done = subprocess.run(
-        ["git", "-C", str(root), *arguments], capture_output=True, text=True, check=True, timeout=30
-    )
+    done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=True, timeout=30)
     return done.stdout.strip()
 
 
@@ -47,9 +45,7 @@ def _cpu_model() -> str:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         return platform.processor()
-    return next(
-        (x.split(":", 1)[1].strip() for x in lines if x.startswith("model name")), platform.processor()
-    )
+    return next((x.split(":", 1)[1].strip() for x in lines if x.startswith("model name")), platform.processor())
 
 
 def _version(package: str) -> str | None:

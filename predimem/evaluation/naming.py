@@ -39,9 +39,7 @@ def is_right(log: EpisodeLog, name: str, step: int) -> bool:
     return any(_picks_up(log, i, due) for i in range(due) if log.stages[i].is_called(name))
 
 
-def _naming(
-    log: EpisodeLog, name: str, called: list[int], due: int, start: int, ended: list[int], grace: int
-) -> str:
+def _naming(log: EpisodeLog, name: str, called: list[int], due: int, start: int, ended: list[int], grace: int) -> str:
     if not name:
         return NOTHING
     if due in called or (due == len(log.stages) and due - 1 in called):

@@ -28,8 +28,9 @@ class RowConfig:
     `skills` (the oracle actor), or the folder of its weights. Folders are names below the root of weights, such
     as `arena-planner`. memory: what differs from the memory that the planner was trained with, as
     in `MemoryConfig`. s2_latency_steps: of this row, in simulated time. camera_every: control steps from one
-    picture to the next; null: as often as planner and actor need them. against: the row that this one is
-    compared with; null: the first one played. note: what it is, for the report.
+    picture to the next; null: as often as planner and actor need them. slip_probability: of the oracle actor: each
+    thing that it has lifted, and that cannot be poured, slips out of its hand with it. against: the row that this
+    one is compared with; null: the first one played. note: what it is, for the report.
     """
 
     planner: str
@@ -37,6 +38,7 @@ class RowConfig:
     memory: dict[str, Any] = field(default_factory=dict)
     s2_latency_steps: int | None = None
     camera_every: int | None = None
+    slip_probability: float = 0.0
     against: str | None = None
     note: str = ""
 
@@ -47,6 +49,12 @@ class RowConfig:
             raise ValueError(f"memory: the planner {self.planner!r} has none")
         if self.camera_every is not None and self.camera_every < 1:
             raise ValueError(f"camera_every: expected at least 1, got {self.camera_every}")
+
+        if not 0 <= self.slip_probability <= 1 or (self.slip_probability and self.actor != SKILLS):
+            raise ValueError(
+                f"slip_probability: expected 0 to 1, and more than 0 with the actor {SKILLS!r} alone; "
+                f"got {self.slip_probability} with {self.actor!r}"
+            )
 
     @property
     def weights(self) -> tuple[str, ...]:

@@ -85,9 +85,7 @@ def load_traces(results: Mapping[str, Any], out: str | Path) -> list[dict[str, A
         rows = [
             row
             for row in results["episodes"]
-            if (row["task"], row["agent"]) == (task, agent)
-            and row["trace"]
-            and (out / row["trace"]).is_file()
+            if (row["task"], row["agent"]) == (task, agent) and row["trace"] and (out / row["trace"]).is_file()
         ]
         # A stable sort: among equals the first seed.
         rows.sort(key=lambda row: (row["video"] is None, row["status"] != "success"))

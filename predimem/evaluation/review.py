@@ -11,16 +11,18 @@ from predimem.evaluation.aliasing import memory_errors
 from predimem.evaluation.episode_log import LogRecorder
 from predimem.evaluation.failures import explain
 from predimem.evaluation.planner_figures import planner_counts
+from predimem.evaluation.retries import retry_counts
 from predimem.types import EpisodeResult
 
 TrueKeyframes = Callable[[np.ndarray, float], Sequence[int] | None]
 
-NO_REVIEW: dict[str, Any] = {"failure": None, "memory_errors": None, "planner": None}
+NO_REVIEW: dict[str, Any] = {"failure": None, "memory_errors": None, "planner": None, "retries": None}
 
 
 def review(recorder: LogRecorder, result: EpisodeResult, true_keyframes: TrueKeyframes | None = None) -> dict[str, Any]:
-    """As JSON data: `failure` (`failures.Failure`), `memory_errors` (`aliasing.MemoryErrors`) and `planner`
-    (`planner_figures.planner_counts`), each None where it does not apply; all of them for an error.
+    """As JSON data: `failure` (`failures.Failure`), `memory_errors` (`aliasing.MemoryErrors`), `planner`
+    (`planner_figures.planner_counts`) and `retries` (`retries.retry_counts`), each None where it does not apply; all
+    of them for an error.
 
     true_keyframes: from the robot's states [T, D] and the control rate in Hz to the steps of Eq. 1-3, or None.
     """
@@ -33,4 +35,5 @@ def review(recorder: LogRecorder, result: EpisodeResult, true_keyframes: TrueKey
         "failure": failure.to_dict() if failure else None,
         "memory_errors": errors.to_dict() if errors else None,
         "planner": planner_counts(log, true),
+        "retries": retry_counts(log),
     }

@@ -1,7 +1,8 @@
 """`predimem eval`: play every episode of an evaluation, whatever happens, and write down what came out.
 
 Into the output folder go `episodes.jsonl` (the journal that an interrupted run resumes from),
-`traces/` and `videos/`, and at the end `results.json` and `report.html`.
+`traces/` and `videos/`, and at the end `results.json`, `compact.json` (see `compact`), `report.html` and, of a suite
+with categories, `table.md`.
 """
 
 from __future__ import annotations
@@ -9,15 +10,16 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from predimem.evaluation.categories import Categories, format_categories, summarise_categories
+from predimem.evaluation.categories import Categories, format_categories, markdown_table, summarise_categories
 from predimem.evaluation.clips import choose_clips, read_clip
+from predimem.evaluation.compact import compact_json
 from predimem.evaluation.diagnosis import diagnose, format_diagnosis
 from predimem.evaluation.jobs import EvaluationError, Job, Player, Row, WorkerPool
 from predimem.evaluation.journal import Journal
@@ -45,7 +47,8 @@ class EvaluationConfig:
     traces_per_task: for that many, the record of every control step is kept; None: for all.
     clips_per_cause: of each agent and cause of failure, that many failed episodes get a clip of the seconds around it.
     episode_timeout_s: a worker that plays one episode for so long is stopped, and the episode is an
-    error; a task's first episode includes building its environment. overwrite: throw away what `out`
+    error; a task's first episode includes building its environment. horizons: task -> its control steps; the
+    longest tasks are played first, so that no worker is left with one at the end. overwrite: throw away what `out`
     holds. retry_errors: on resuming, play the episodes again that ended in an error (never those that
     failed).
     """
@@ -66,6 +69,7 @@ class EvaluationConfig:
     retry_errors: bool = False
     references: dict[str, str] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
+    horizons: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("tasks", "agents"):
@@ -115,7 +119,10 @@ def run_evaluation(
         played = [journal.rows[job.key] for job in jobs]
         results["categories"] = summarise_categories(played, config.agents, table, categories)
     results["diagnosis"] = diagnose([journal.rows[job.key] for job in jobs], config.agents)
-    _write_results(out / "results.json", results)
+    _write(out / "results.json", json.dumps(results, indent=1, ensure_ascii=False))
+    if categories:
+        _write(out / "table.md", markdown_table(results))
+    _write(out / "compact.json", compact_json(results))
     report = write_report(results, load_traces(results, out), out)
     print("\n\n".join(part for part in ("", format_table(results), format_diagnosis(results["diagnosis"])) if part))
     print(f"\nreport: {report}")
@@ -196,20 +203,22 @@ def _play_missing(config: EvaluationConfig, pool: WorkerPool, jobs: Sequence[Job
     keys = {job.key for job in missing}
     finished = [journal.rows[job.key] for job in jobs if job.key not in keys]
     try:
-        _play(pool, missing, finished, journal)
+        _play(pool, missing, finished, journal, config.horizons)
     except KeyboardInterrupt:
         print(f"\ninterrupted: {len(finished)} of {len(jobs)} episodes played; the same command goes on")
         raise
 
 
-def _play(pool: WorkerPool, missing: Sequence[Job], finished: list[Row], journal: Journal) -> None:
+def _play(
+    pool: WorkerPool, missing: Sequence[Job], finished: list[Row], journal: Journal, horizons: Mapping[str, int]
+) -> None:
     """Play what is missing, appending to `finished` and to the journal as the episodes end."""
     from tqdm import tqdm
 
     total = len(finished) + len(missing)
     with tqdm(total=total, initial=len(finished), unit="episode", dynamic_ncols=True) as bar:
         bar.set_postfix_str(_running(finished))
-        for row in pool.play(missing):
+        for row in pool.play(sorted(missing, key=lambda job: -horizons.get(job.task, 0))):
             journal.add(row)
             finished.append(row)
             if row["status"] == "error":
@@ -234,8 +243,7 @@ def _results(
     rows = [journal.rows[job.key] for job in jobs]
     table = {
         task: {
-            agent: summarise([r for r in rows if r["task"] == task and r["agent"] == agent])
-            for agent in config.agents
+            agent: summarise([r for r in rows if r["task"] == task and r["agent"] == agent]) for agent in config.agents
         }
         for task in config.tasks
     }
@@ -260,7 +268,7 @@ def _results(
     }
 
 
-def _write_results(path: Path, results: dict[str, Any]) -> None:
+def _write(path: Path, text: str) -> None:
     partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(results, indent=1, ensure_ascii=False))
+    partial.write_text(text, encoding="utf-8")
     os.replace(partial, path)

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from predimem.config import differences
+from predimem.evaluation.compact import episodes_of
 from predimem.evaluation.jobs import EvaluationError, Job, Player, Row, WorkerPool
 
 # What of an episode has to come out the same; wall-clock figures do not.
 OUTCOME = ("status", "steps", "stages_passed", "stages_total", "message", "metrics", "answers", "invalid_answers")
 TIMEOUT_S = 1800.0
+_ROW = {"slip_probability": 0.0}  # a row's options that came later than its results
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ def verify_results(
         raise EvaluationError(f"{path} was played in real time: only simulated time comes out the same twice")
     if sample < 1:
         raise EvaluationError(f"--sample: expected at least 1 episode, got {sample}")
-    rows = [row for row in results["episodes"] if row["status"] != "error"]
+    rows = [row for row in episodes_of(results) if row["status"] != "error"]
     drawn = random.Random(seed).sample(rows, min(sample, len(rows)))
     drawn.sort(key=rows.index)  # as they were played: a worker keeps the environment of a task
     with tempfile.TemporaryDirectory(prefix="predimem-verify-") as folder:
@@ -110,14 +112,19 @@ def _play(
 
 
 def _essential(provenance: dict[str, Any]) -> dict[str, Any]:
-    """Without the folder of the weights: their hashes say what they are."""
+    """Without the folder of the weights: their hashes say what they are. What is not stated is the default, so that
+    results from before an option came are what they were."""
     play = {name: value for name, value in provenance.get("play", {}).items() if name != "weights"}
-    return provenance | {"play": play}
+    rows = {name: _ROW | row for name, row in provenance.get("rows", {}).items()}
+    return provenance | {"play": play} | ({"rows": rows} if rows else {})
 
 
 def _compare(before: Row, now: Row) -> Checked:
     changed = [
-        text for name in OUTCOME if before[name] != now[name] for text in differences(before[name], now[name], name)
+        text
+        for name in OUTCOME
+        if name in before and before[name] != now[name]
+        for text in differences(before[name], now[name], name)
     ]
     known = before.get("course")
     same_course = None if known is None else known == now["course"]

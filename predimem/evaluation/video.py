@@ -170,9 +170,7 @@ class VideoRecorder:
         x = gap
         for camera, name in zip(cameras, names, strict=True):
             canvas.paste(camera, (x, head))
-            draw.text(
-                (x + 6, head + 4), name.replace("_", " "), INK, _font(13), stroke_width=2, stroke_fill=PAPER
-            )
+            draw.text((x + 6, head + 4), name.replace("_", " "), INK, _font(13), stroke_width=2, stroke_fill=PAPER)
             x += camera.width + gap
         draw_stages(draw, x + 6, head + 4, stages)
         if self._has_memory:
@@ -209,13 +207,9 @@ class VideoRecorder:
             colour = BAD
         for row, text in enumerate(right):
             font = _font(15)
-            draw.text(
-                (width - 10 - font.getlength(text), 8 + 20 * row), text, colour if row > 1 else FAINT, font
-            )
+            draw.text((width - 10 - font.getlength(text), 8 + 20 * row), text, colour if row > 1 else FAINT, font)
 
-    def _draw_memory(
-        self, canvas: Image.Image, draw: ImageDraw.ImageDraw, tick: Tick, step: int, top: int
-    ) -> None:
+    def _draw_memory(self, canvas: Image.Image, draw: ImageDraw.ImageDraw, tick: Tick, step: int, top: int) -> None:
         """The keyframes in memory, oldest first; the oldest and the newest ones if not all fit."""
         draw.rectangle((0, top + 8, canvas.width, canvas.height), fill=PANEL)
         shown = [s for s in tick.keyframe_steps if s in self._thumbnails.pictures]

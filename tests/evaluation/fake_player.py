@@ -47,9 +47,7 @@ def tick(step: int, planner: bool = True) -> Tick:
     )
 
 
-def play_frames(
-    subscribers: Sequence[Subscriber], result: EpisodeResult, planner: bool = True
-) -> EpisodeResult:
+def play_frames(subscribers: Sequence[Subscriber], result: EpisodeResult, planner: bool = True) -> EpisodeResult:
     for subscriber in subscribers:
         subscriber.on_reset(observation(0, result.seed), "remember <the> cube", "episode")
     for step in range(result.steps):

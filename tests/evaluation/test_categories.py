@@ -92,5 +92,7 @@ def test_an_evaluation_with_categories(tmp_path: Path, capsys: pytest.CaptureFix
     assert len(list((tmp_path / "traces").rglob("*.json"))) == 4
     table = capsys.readouterr().out
     assert "late" in table and "75.0 [30, 95]" in table
+    markdown = (tmp_path / "table.md").read_text()
+    assert "| predimem | 75.0 [30, 95] |" in markdown and "Seeds 900000 to 900004 of each task" in markdown
     page = (tmp_path / "report.html").read_text()
     assert "early (1 task)" in page and "75.0%" in page

@@ -27,9 +27,7 @@ def episode(status: str, passed: int = 0, total: int = 4, seed: int = 0) -> Epis
 @pytest.mark.parametrize("confidence", [0.9, 0.95, 0.99])
 def test_wilson_equals_scipy(successes: int, n: int, confidence: float) -> None:
     reference = stats.binomtest(successes, n).proportion_ci(confidence, method="wilson")
-    assert wilson_interval(successes, n, confidence) == pytest.approx(
-        (reference.low, reference.high), abs=1e-12
-    )
+    assert wilson_interval(successes, n, confidence) == pytest.approx((reference.low, reference.high), abs=1e-12)
 
 
 def test_wilson_known_value() -> None:
@@ -78,9 +76,7 @@ def test_mean_interval_covers_as_it_says() -> None:
 def test_bootstrap_agrees_with_scipy_and_with_theory() -> None:
     data = np.random.default_rng(1).random(60)
     ours = bootstrap_mean({"task": list(data)})
-    reference = stats.bootstrap(
-        (data,), np.mean, n_resamples=20_000, method="percentile", rng=np.random.default_rng(2)
-    )
+    reference = stats.bootstrap((data,), np.mean, n_resamples=20_000, method="percentile", rng=np.random.default_rng(2))
     interval = reference.confidence_interval
     assert ours == pytest.approx((interval.low, interval.high), abs=0.005)
 
@@ -140,9 +136,7 @@ def test_means_and_comparisons_use_only_scored_episodes() -> None:
     rows += [row("t", "b", s, "error" if s == 0 else "failure") for s in range(3)]
     rows += [row("u", "b", s, "error") for s in range(2)]
     table = {
-        task: {
-            agent: summarise([r for r in rows if (r["task"], r["agent"]) == (task, agent)]) for agent in "ab"
-        }
+        task: {agent: summarise([r for r in rows if (r["task"], r["agent"]) == (task, agent)]) for agent in "ab"}
         for task in "tu"
     }
     means = summarise_means(rows, ["a", "b"], table)

@@ -55,6 +55,15 @@ def test_the_same_player_gives_the_same_episodes(results: Path) -> None:
     assert "5 of 5 episodes, drawn from 8, came out the same; 5 of them in every action" in format_verification(again)
 
 
+def test_the_compact_file_is_enough(results: Path) -> None:
+    compact = results.with_name("compact.json")
+    verification = verify_results(compact, FakePlayer, sample=5)
+    assert verification == verify_results(results, FakePlayer, sample=5)
+    shorter = verify_results(compact, partial(OtherPlayer, shorter_seed=900_002), sample=99)
+    assert [c.differences for c in shorter.different] == [("steps (was 12, is 11)",)] * 2
+    assert compact.stat().st_size < results.stat().st_size / 2
+
+
 def test_what_differs_is_named(results: Path) -> None:
     verification = verify_results(results, partial(OtherPlayer, shorter_seed=900_002, planless_seed=900_003), sample=99)
     assert [(c.seed, c.differences) for c in verification.different] == [(900_002, ("steps (was 12, is 11)",))] * 2

@@ -104,6 +104,4 @@ def test_thumbnails_hold_a_bounded_number_of_frames() -> None:
         thumbnails.on_step(now, np.zeros(7), tick(step), StepResult(now, False, False, False))
         assert len(thumbnails._frames) <= 4
     assert sorted(thumbnails.pictures) == [0, 5]
-    assert all(
-        not isinstance(p, np.ndarray) for cameras in thumbnails.pictures.values() for p in cameras.values()
-    )
+    assert all(not isinstance(p, np.ndarray) for cameras in thumbnails.pictures.values() for p in cameras.values())

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from predimem.evaluation.suites.arena_attempts import FailedAttempts
 from predimem.evaluation.suites.arena_deeds import UndueDeeds
 from predimem.types import Observation, StepResult
 
@@ -46,7 +47,8 @@ class ArenaEnvironment:
     Stages are looked at with each picture and when the episode ends, and repeated in between.
     For those who explain failures: `stage_due` (index of the stage that is due after this step; all stages
     passed: their number), `stage_facts` (as JSON, see `predimem.evaluation.stages.StageFacts`) and `undue`
-    (what was achieved at this step and was not due, one a line: see `arena_deeds.UndueDeeds`).
+    (what was achieved at this step and was not due, one a line: see `arena_deeds.UndueDeeds`), `failed_attempts`
+    (what came to nothing, one a line: see `arena_attempts.FailedAttempts`).
     """
 
     def __init__(self, env: Any, camera_every: int | None = 1, horizon: int | None = None):
@@ -90,6 +92,7 @@ class ArenaEnvironment:
         self._step, self._images = 0, {}
         self._states = "." * self.simulation.task.stages
         self._facts, self._deeds = _stage_facts(self.simulation), UndueDeeds(self.simulation)
+        self._attempts = FailedAttempts(self.simulation)
         self._labels = "\n".join(subtask.label for subtask in self.simulation.variant().subtasks)
         return self._observe(self._looks())
 
@@ -119,6 +122,7 @@ class ArenaEnvironment:
                 "stage_due": int(self.simulation.progress.stage[0]),
                 "stage_facts": self._facts,
                 "undue": "\n".join(self._deeds.look(self._step)),
+                "failed_attempts": "\n".join(self._attempts.look(self._step)),
                 "failure": failure,
                 "pours": int(report["pours"][0]),
                 "clipped_actions": int(report["clipped_actions"][0]),
