@@ -19,10 +19,20 @@ def weights_folder(root: str | Path | None, name: str) -> Path:
         known = sorted(p.name for p in folder.parent.iterdir()) if folder.parent.is_dir() else []
         raise WeightsError(
             f"no weights for {name!r} in {folder.parent} (there: {', '.join(known) or 'nothing'}); "
-            "train them with `predimem train planner` and `predimem train actor`, or leave --weights out "
-            "to use those that are shipped"
+            f"{_recipe(name)}; or leave --weights out to use those that are shipped"
         )
     return folder
+
+
+def _recipe(name: str) -> str:
+    """The command that makes a model; recipes of the arena are called after it: `arena-planner-text` is made by
+    configs/planner/arena_text.yaml."""
+    suite = "arena" if name.startswith("arena-") else "tiny"
+    kind, _, rest = name.removeprefix("arena-").partition("-")
+    if kind not in ("planner", "actor"):
+        return "train them with `predimem train planner` and `predimem train actor`"
+    recipe = "_".join([suite, *rest.split("-")] if rest else [suite])
+    return f"train them with `predimem train {kind} --config configs/{kind}/{recipe}.yaml` and put them there"
 
 
 def weights_hash(folder: Path) -> str:

@@ -122,6 +122,7 @@ def _evaluate(settings: EvaluationFile, overwrite: bool = False, retry_errors: b
         tasks=tasks,
         agents=settings.agents or tuple(settings.rows) or ("predimem",),
         references={name: row.against for name, row in settings.rows.items() if row.against},
+        studies=settings.studies,
         notes={name: row.note for name, row in settings.rows.items() if row.note},
         episodes=settings.episodes,
         seed_start=settings.seed_start,

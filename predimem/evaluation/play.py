@@ -11,6 +11,7 @@ from typing import Any, Literal
 from predimem.agent import AgentConfig
 from predimem.clock import TimeConfig
 from predimem.config import ConfigError, from_dict, read_yaml
+from predimem.evaluation.studies import StudyConfig
 from predimem.seeds import EVALUATION_SEEDS_FROM
 
 Suite = Literal["mikasa", "arena"]
@@ -96,7 +97,8 @@ class EvaluationFile:
     """`predimem eval --config`: what is played, and how. tasks: empty: all of the suite. agents: rows and
     built-in agents (`oracle`, ...), the first one is compared with the others; empty: all rows in their order.
     videos: of each task and agent; null: 2, of the arena none. clips: failed episodes of each agent and cause
-    that are played again to film the seconds around the failure."""
+    that are played again to film the seconds around the failure. studies: rows that are drawn against what they
+    differ in."""
 
     suite: Suite = "mikasa"
     tasks: tuple[str, ...] = ()
@@ -109,8 +111,12 @@ class EvaluationFile:
     clips: int = 0
     play: PlayConfig = field(default_factory=PlayConfig)
     rows: dict[str, RowConfig] = field(default_factory=dict)
+    studies: dict[str, StudyConfig] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        unknown = sorted({row for study in self.studies.values() for row in study.values} - set(self.rows))
+        if unknown:
+            raise ValueError(f"studies: no row {unknown[0]!r}; there are: {', '.join(self.rows) or 'none'}")
         if self.play.rows or self.play.task_files:
             raise ValueError("play: rows belong on the top level of the file, task files into tasks")
         if self.rows and self.suite != "arena":

@@ -35,9 +35,12 @@ AGENT_NOTES = {
 }
 
 
-def write_report(results: Mapping[str, Any], traces: Sequence[Mapping[str, Any]], out: str | Path) -> Path:
+def write_report(
+    results: Mapping[str, Any], traces: Sequence[Mapping[str, Any]], out: str | Path, studies: Sequence[str] = ()
+) -> Path:
     """Write `out`/report.html. traces: the episodes to draw, as `recording` writes them, with an
-    optional `thumbnails` (step -> camera -> data URI of a picture)."""
+    optional `thumbnails` (step -> camera -> data URI of a picture). studies: SVG files in `out`, which the page
+    refers to."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -60,6 +63,7 @@ def write_report(results: Mapping[str, Any], traces: Sequence[Mapping[str, Any]]
         notes={"source": MIKASA_PAPER, "tasks": MIKASA_NOTE, "means": FIVE_TASK_NOTE},
         agent_notes={agent: AGENT_NOTES.get(agent, "") for agent in agents} | results["config"].get("notes", {}),
         bars=success_bars(results),
+        studies=studies,
         planned=any(tick["plan_arrived"] for trace in traces for tick in trace["ticks"]),
         timelines=[(trace, _outcome(trace), timeline(trace)) for trace in traces],
         videos=[row for row in results["episodes"] if row["video"]],

@@ -26,6 +26,7 @@ from predimem.evaluation.journal import Journal
 from predimem.evaluation.machine import machine, revision
 from predimem.evaluation.published import best_published
 from predimem.evaluation.report import load_traces, write_report
+from predimem.evaluation.studies import StudyConfig, draw_studies
 from predimem.evaluation.summary import compare, summarise, summarise_means
 from predimem.evaluation.video import Film
 from predimem.seeds import EVALUATION_SEEDS_FROM, refuse_training_seeds
@@ -47,7 +48,8 @@ class EvaluationConfig:
     traces_per_task: for that many, the record of every control step is kept; None: for all.
     clips_per_cause: of each agent and cause of failure, that many failed episodes get a clip of the seconds around it.
     episode_timeout_s: a worker that plays one episode for so long is stopped, and the episode is an
-    error; a task's first episode includes building its environment. horizons: task -> its control steps; the
+    error; a task's first episode includes building its environment. studies: rows that are
+    drawn against what they differ in. horizons: task -> its control steps; the
     longest tasks are played first, so that no worker is left with one at the end. overwrite: throw away what `out`
     holds. retry_errors: on resuming, play the episodes again that ended in an error (never those that
     failed).
@@ -70,6 +72,7 @@ class EvaluationConfig:
     references: dict[str, str] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
     horizons: dict[str, int] = field(default_factory=dict)
+    studies: dict[str, StudyConfig] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("tasks", "agents"):
@@ -123,7 +126,8 @@ def run_evaluation(
     if categories:
         _write(out / "table.md", markdown_table(results))
     _write(out / "compact.json", compact_json(results))
-    report = write_report(results, load_traces(results, out), out)
+    studies = draw_studies(results, config.studies, out)
+    report = write_report(results, load_traces(results, out), out, studies)
     print("\n\n".join(part for part in ("", format_table(results), format_diagnosis(results["diagnosis"])) if part))
     print(f"\nreport: {report}")
     return results
