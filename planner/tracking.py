@@ -27,7 +27,7 @@ class TrackingConfig:
     keyframe_tolerance_steps: how far from its target a stored keyframe may lie.
     nominate: which keyframes are the targets (`planner.dataset.DatasetConfig.nominate`)."""
 
-    latency_steps: int = 8
+    latency_steps: int = 10
     tolerance_steps: int = 20
     keyframe_tolerance_steps: int = 12
     nominate: str = "subtask_ends"

@@ -34,7 +34,7 @@ def verify_planner(
     from planner.dataset import split_episodes
     from planner.decoding import load_planner
     from planner.evaluate import replay_planner
-    from planner.tracking import score_by_group, track_planner
+    from planner.tracking import TrackingConfig, score_by_group, track_planner
     from planner.train import TrainConfig
     from predimem.episodes import load_episodes
     from predimem.weight_files import weights_folder
@@ -43,7 +43,10 @@ def verify_planner(
     fraction = TrainConfig().dataset.validation_fraction
     _, held_out = split_episodes(load_episodes(episodes), fraction)
     if held_out[0].suite == "arena":
-        for name, tracking in score_by_group(track_planner(model, held_out, model.spec.memory)).items():
+        trained = model.spec.training.get("config", {}).get("dataset", {})
+        tracking_config = TrackingConfig(nominate=trained.get("nominate", "subtask_ends"))
+        tracks = track_planner(model, held_out, model.spec.memory, tracking_config)
+        for name, tracking in score_by_group(tracks, tracking_config).items():
             print(name, json.dumps(tracking.to_dict()))
         return
     for task in sorted({episode.task for episode in held_out}):
