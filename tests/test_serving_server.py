@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 import signal
 import socket
@@ -84,7 +85,9 @@ def test_health_and_metrics(server: ServerProcess) -> None:
     connect(server).infer(observe())
     assert server.metric("predimem_ready") == 1 and server.metric("predimem_sessions") >= 1
     assert server.metric("predimem_reply_seconds_count") >= 1
-    assert server.get("/../etc/passwd")[0] == 404
+    assert server.get("/../etc/passwd")[0] == server.get("/")[0] == 404
+    shown = json.loads(server.get("/status.json")[1])
+    assert shown["ready"] and shown["sessions"][-1]["instruction"] == "do it"
 
 
 class Counter(Environment):
@@ -280,8 +283,6 @@ def test_tls(tmp_path: Path) -> None:
     subprocess.run(["openssl", "req", *options, *subject], check=True, capture_output=True)
     access = {"tls_certificate": str(certificate), "tls_key": str(key)}
     data = small_config(access=access)
-    import json
-
     command = ["-m", "tests.serving", json.dumps([data, {"planner": False}])]
     with server_process(command, tmp_path / "serve.log") as server:
         context = ssl.create_default_context(cafile=certificate)

@@ -12,7 +12,6 @@ import http
 import logging
 import signal
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from websockets.asyncio.server import Server, ServerConnection, serve
@@ -23,26 +22,13 @@ from websockets.http11 import Request, Response
 from predimem.serving import wire
 from predimem.serving.access import Access, tls_context
 from predimem.serving.engine import Engine
+from predimem.serving.pages import TEXT, Page, open_page, page
 from predimem.serving.refusal import Refusal
 from predimem.serving.sessions import Client
 
 log = logging.getLogger(__name__)
 GRACE_S = 0.25  # beyond the deadline, for what is already on its way back
 EXPIRE_EVERY_S = 5.0
-Page = Callable[[Engine], tuple[int, str, bytes]]  # status, content type, body
-
-
-def healthz(engine: Engine) -> tuple[int, str, bytes]:
-    ready, what = engine.health()
-    return (200 if ready else 503), "text/plain; charset=utf-8", f"{what}\n".encode()
-
-
-def metrics(engine: Engine) -> tuple[int, str, bytes]:
-    return 200, "text/plain; version=0.0.4; charset=utf-8", engine.metrics.page()
-
-
-OPEN_PAGES: dict[str, Page] = {"/healthz": healthz}  # for load balancers, which have no key
-PAGES: dict[str, Page] = {"/metrics": metrics}
 
 
 class PolicyServer:
@@ -118,25 +104,27 @@ class PolicyServer:
         self._threads.shutdown(wait=False, cancel_futures=True)
         log.info("drained", extra={"cut_short": len(self._busy)})
 
-    def _process_request(self, connection: ServerConnection, request: Request) -> Response | None:
+    async def _process_request(self, connection: ServerConnection, request: Request) -> Response | None:
         path = request.path.partition("?")[0]
-        if path in OPEN_PAGES:
-            return _response(*OPEN_PAGES[path](self._engine))
+        if (found := open_page(self._engine, path)) is not None:
+            return _response(found)
         refused = self._access.refusal(request.headers)
-        if refused is None and path in PAGES:
-            return _response(*PAGES[path](self._engine))
-        if refused is None and path != "/":
-            refused = 404, "there is no such page"
+        if refused is None and "Upgrade" not in request.headers:
+            loop = asyncio.get_running_loop()
+            return _response(await loop.run_in_executor(self._threads, page, self._engine, path))
         if refused is None:
-            if self._engine.draining:
+            if path != "/":
+                refused = 404, "robots connect to /"
+            elif self._engine.draining:
                 refused = 503, "the server is being shut down"
             elif self._connections >= self._limits.connections:
                 refused = 503, f"all {self._limits.connections} connections are in use"
-        if refused is None:
-            return None
-        self._engine.metrics.handshakes_refused.labels(str(refused[0])).inc()
-        response = _response(refused[0], "text/plain; charset=utf-8", f"{refused[1]}\n".encode())
-        if refused[0] == 401:
+            else:
+                return None
+        number, why = refused
+        self._engine.metrics.handshakes_refused.labels(str(number)).inc()
+        response = _response(Page(number, TEXT, f"{why}\n".encode()))
+        if number == 401:
             response.headers["WWW-Authenticate"] = 'Basic realm="predimem", charset="UTF-8"'
         return response
 
@@ -207,14 +195,14 @@ class PolicyServer:
                 log.info("sessions expired", extra={"count": expired})
 
 
-def _response(status: int, content_type: str, body: bytes) -> Response:
+def _response(shown: Page) -> Response:
     headers = Headers()
-    headers["Content-Type"] = content_type
-    headers["Content-Length"] = str(len(body))
+    headers["Content-Type"] = shown.content_type
+    headers["Content-Length"] = str(len(shown.body))
     headers["Connection"] = "close"
     headers["Cache-Control"] = "no-store"
     headers["X-Content-Type-Options"] = "nosniff"
-    return Response(status, http.HTTPStatus(status).phrase, headers, body)
+    return Response(shown.status, http.HTTPStatus(shown.status).phrase, headers, shown.body)
 
 
 def _quiet_logger() -> logging.Logger:

@@ -11,14 +11,17 @@ The scripts show every control step's observation to `observe`, so the memory se
 from __future__ import annotations
 
 import uuid
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-try:
-    from policy_adapter import BasePolicyAdapter  # of the evaluation scripts, on their path
-except ImportError:
+if TYPE_CHECKING:
     BasePolicyAdapter = object
+else:
+    try:
+        from policy_adapter import BasePolicyAdapter  # of the evaluation scripts, on their path
+    except ImportError:
+        BasePolicyAdapter = object
 
 CAMERAS = ("observation/image", "observation/wrist_image")
 STATE = "observation/state"

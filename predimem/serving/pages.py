@@ -1,0 +1,36 @@
+"""What plain HTTP requests get, on the same port as the robots.
+
+A page runs in a thread of its own and may read files and the store.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from predimem.serving.engine import Engine, status
+
+TEXT = "text/plain; charset=utf-8"
+
+
+class Page(NamedTuple):
+    status: int
+    content_type: str
+    body: bytes
+
+
+def open_page(engine: Engine, path: str) -> Page | None:
+    """What is told without a key, to load balancers; None: nothing under this path."""
+    if path == "/healthz":
+        ready, what = engine.health()
+        return Page(200 if ready else 503, TEXT, f"{what}\n".encode())
+    return None
+
+
+def page(engine: Engine, path: str) -> Page:
+    """What is told to those who may connect."""
+    if path == "/metrics":
+        return Page(200, "text/plain; version=0.0.4; charset=utf-8", engine.metrics.page())
+    if path == "/status.json":
+        return Page(200, "application/json", json.dumps(status(engine)).encode())
+    return Page(404, TEXT, b"there is no such page\n")
