@@ -78,7 +78,8 @@ def small_models(planner: bool = True, planner_s: float = 0.0, policy_s: float =
 
 
 def small_config(**changes: Any) -> dict[str, Any]:
-    """Settings that fit `small_models`, as plain data."""
+    """Settings that fit `small_models`, as plain data; patient, for machines that are busy."""
+    changes["limits"] = {"deadline_s": 30.0} | changes.get("limits", {})
     return {"robot": {"hold": [-1.0, 0.0], "hold_keeps": [], "example_prompt": "do it"}, "port": 0} | changes
 
 

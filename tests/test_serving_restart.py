@@ -24,9 +24,9 @@ def mark_of(step: int) -> int:
 
 
 def play(client: WebsocketClientPolicy, step: int, seconds: float) -> list[dict[str, Any]]:
-    """Replies to one observation for each step, from `step` on."""
+    """Replies to one observation for each step, from `step` on; at least until there is a subtask."""
     replies, end = [], time.monotonic() + seconds
-    while time.monotonic() < end or not replies:
+    while time.monotonic() < end or not replies or not replies[-1]["subtask"]:
         replies.append(client.infer(observe(mark_of(step), episode_id="robot/1", step=step)))
         step += 1
         time.sleep(0.01)

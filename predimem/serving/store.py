@@ -85,6 +85,9 @@ class EpisodeStore:
     """Several threads, and several processes, may use one folder. Writing raises OSError or sqlite3.Error."""
 
     def __init__(self, folder: str | Path, config: StateConfig):
+        from PIL import Image
+
+        Image.preinit()  # takes long on a cold disk, and the first who needs it is a robot that waits
         self.folder = Path(folder)
         self._config = config
         self._lock = threading.Lock()
