@@ -40,10 +40,14 @@ class ActionExpert(nn.Module):
         prefix_mask: Bool[Tensor, "n p"],
         noisy_actions: Float[Tensor, "n h a"],
         time: Float[Tensor, " n"],
+        told: Float[Tensor, "n width"] | None = None,
     ) -> Float[Tensor, "n h a"]:
+        """told: added to what conditions the norms, beside the time."""
         n, horizon = noisy_actions.shape[:2]
         condition = F.silu(self.time_mlp_in(time_embedding(time, self.config.width)))
         condition = F.silu(self.time_mlp_out(condition))
+        if told is not None:
+            condition = condition + told
         steps = torch.arange(horizon, device=time.device)
         rotary = rotary_embedding(prefix_mask.sum(-1, keepdim=True) + steps, self.config.head_dim)
         mask = torch.cat([prefix_mask, prefix_mask.new_ones(n, horizon)], dim=-1)[:, None]

@@ -19,10 +19,11 @@ from actor.pi05 import Pi05Config, Prefix
 
 @dataclass(frozen=True)
 class AuxiliaryConfig:
-    """Weights of the losses beside the flow loss; 0 turns one off."""
+    """Weights of the losses beside the flow loss; 0 turns one off. sketch: of a model that locates."""
 
     pointing: float = 0.2
     position: float = 0.5
+    sketch: float = 1.0
 
 
 class PositionHead(nn.Module):

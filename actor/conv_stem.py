@@ -21,13 +21,17 @@ STRIDE = 4
 
 @dataclass(frozen=True)
 class ConvStemConfig:
-    """image_size: square pixels; the map is a quarter of that. queries: image tokens per camera."""
+    """image_size: square pixels; the map is a quarter of that. queries: image tokens per camera.
+    context: a fourth convolution, at half the map's resolution, that sees 37 pixels instead of 17: for what is near.
+    attention_width: of queries, keys and values together; 0: the prefix's width, without a projection back."""
 
     image_size: int = 128
     channels: tuple[int, ...] = (16, 32, 48)
     queries: int = 8
     heads: int = 4
     position_octaves: int = 5
+    context: bool = False
+    attention_width: int = 0
 
     def __post_init__(self) -> None:
         if self.image_size % STRIDE:
@@ -47,20 +51,22 @@ class ConvStem(nn.Module):
 
     def __init__(self, config: ConvStemConfig, num_cameras: int, width: int) -> None:
         super().__init__()
-        if width % config.heads:
-            raise ValueError(f"the prefix width {width} must be a multiple of {config.heads} heads")
+        inner = config.attention_width or width
+        if inner % config.heads:
+            raise ValueError(f"the width of attention {inner} must be a multiple of {config.heads} heads")
         self.config = config
-        self.maps = nn.ModuleList(_FeatureMap(config.channels) for _ in range(num_cameras))
+        self.maps = nn.ModuleList(_FeatureMap(config.channels, config.context) for _ in range(num_cameras))
         self.camera = nn.Parameter(torch.randn(num_cameras, width) * 0.02)
         self.register_buffer("grid", _grid_features(config), persistent=False)
         self.query = nn.Parameter(torch.randn(config.queries, width) * 0.1)
         self.prompt_norm = nn.LayerNorm(width)
         self.prompt_attention = nn.MultiheadAttention(width, config.heads, batch_first=True)
-        self.query_mlp = nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
+        self.query_mlp = nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, inner))
         features = config.channels[-1] + 3
         self.map_norm = nn.LayerNorm(features)
-        self.key = nn.Linear(features, width, bias=False)
-        self.value = nn.Linear(features + self.grid.shape[-1], width)
+        self.key = nn.Linear(features, inner, bias=False)
+        self.value = nn.Linear(features + self.grid.shape[-1], inner)
+        self.output = nn.Linear(inner, width) if config.attention_width else nn.Identity()
         self.token_mlp = nn.Sequential(
             nn.LayerNorm(width), nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width)
         )
@@ -86,7 +92,7 @@ class ConvStem(nn.Module):
             query = self.query_mlp(queries + self.camera[camera])
             asked = self._heads(query.unflatten(0, (-1, groups)).flatten(1, 2))  # b heads (groups q) d
             attended = F.scaled_dot_product_attention(asked, key, value).transpose(1, 2).flatten(2)
-            attended = attended.unflatten(1, (groups, -1)).flatten(0, 1) + self.camera[camera]
+            attended = self.output(attended).unflatten(1, (groups, -1)).flatten(0, 1) + self.camera[camera]
             tokens.append(attended + self.token_mlp(attended))
             pointer = asked[:, 0].unflatten(1, (groups, -1))[:, :, 0]  # first head of the first query
             score = pointer @ key[:, 0].transpose(-1, -2) / math.sqrt(pointer.shape[-1])
@@ -105,9 +111,9 @@ class ConvStem(nn.Module):
 
 
 class _FeatureMap(nn.Module):
-    """Three convolutions to a quarter of the resolution; each cell also keeps its mean colour."""
+    """Three convolutions (and one for `context`) to a quarter of the resolution; each cell also keeps its colour."""
 
-    def __init__(self, channels: tuple[int, ...]) -> None:
+    def __init__(self, channels: tuple[int, ...], context: bool) -> None:
         super().__init__()
         first, second, third = channels
         self.convolutions = nn.Sequential(
@@ -120,9 +126,17 @@ class _FeatureMap(nn.Module):
             nn.GroupNorm(4, third),
             nn.GELU(),
         )
+        self.context: nn.Module | None = None
+        if context:
+            self.context = nn.Sequential(
+                nn.AvgPool2d(2), nn.Conv2d(third, third, 3, padding=1), nn.GroupNorm(4, third), nn.GELU()
+            )
 
     def forward(self, image: Float[Tensor, "b 3 y x"]) -> Float[Tensor, "b cells features"]:
-        features = torch.cat([self.convolutions(image), F.avg_pool2d(image, STRIDE)], dim=1)
+        seen = self.convolutions(image)
+        if self.context is not None:
+            seen = seen + F.interpolate(self.context(seen), scale_factor=2.0)
+        features = torch.cat([seen, F.avg_pool2d(image, STRIDE)], dim=1)
         return features.flatten(2).transpose(1, 2)
 
 

@@ -211,13 +211,13 @@ def _alternatives(episode: Episode, horizon: int, num_cameras: int) -> Alternati
     Those are views of the actions: written out they would take 10 MB for each episode of 1,000 steps.
     """
     if episode.alternatives is not None:
-        stored = episode.alternatives.chunks.shape[2]
-        if stored != horizon:
+        chunks = episode.alternatives.chunks
+        if chunks.shape[2] < horizon:
             raise ValueError(
-                f"{episode.task} seed {episode.seed} has chunks of {stored} steps, the config's "
-                f"action_horizon is {horizon}: make them equal"
+                f"{episode.task} seed {episode.seed} has chunks of {chunks.shape[2]} steps, the config's "
+                f"action_horizon is {horizon}: it must not be longer"
             )
-        return episode.alternatives
+        return dataclasses.replace(episode.alternatives, chunks=chunks[:, :, :horizon])
     subtasks = tuple(dict.fromkeys(span.label for span in episode.subtasks))
     steps, width = len(episode), episode.actions.shape[-1]
     valid = np.zeros((steps, len(subtasks)), bool)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from actor import flow_matching
 from actor.auxiliary import AuxiliaryConfig, PositionHead, pointing_loss, target_cells
 from actor.dataset import Batch, FrameSet, SamplingConfig
-from actor.locator import position_loss
+from actor.locator import position_loss, sketch_loss
 from actor.pi05 import LanguageModel, Pi05, Pi05Config, Prefix
 from actor.preprocess import Preprocessor
 
@@ -35,13 +35,14 @@ class Learner(nn.Module):
     def losses(
         self, batch: Batch, preprocess: Preprocessor, generator: torch.Generator, flow_samples: int
     ) -> dict[str, Tensor]:
-        """`flow`, `pointing`, `position` and their weighted sum `total`."""
+        """`flow`, `pointing`, `position`, `sketch` and their weighted sum `total`."""
         device = self.model.language_model.embed_tokens.weight.device
         prefix = self.model.encode(preprocess.inputs(batch.images, batch.state, batch.prompts, str(device)))
-        actions = preprocess.targets(batch.chunks).repeat_interleave(flow_samples, 0)
+        wanted = preprocess.targets(batch.chunks).to(device)
+        actions = wanted.repeat_interleave(flow_samples, 0)
         noise = torch.randn(actions.shape, generator=generator).to(device)
         time = flow_matching.sample_time(len(actions), generator).to(device)
-        losses = {"flow": self.model.loss(prefix, actions.to(device), noise, time).mean()}
+        losses = {"flow": self.model.loss(prefix, actions, noise, time).mean()}
         losses["total"] = losses["flow"]
         if self.auxiliary.pointing:
             losses["pointing"] = pointing_loss(prefix, torch.from_numpy(batch.pixels).to(device))
@@ -50,9 +51,12 @@ class Learner(nn.Module):
             target_m = torch.from_numpy(batch.targets_m).to(device)
             losses["position"] = self.position.loss(self.position(prefix.image_tokens), target_m)
             losses["total"] = losses["total"] + self.auxiliary.position * losses["position"]
-        if prefix.located_m is not None:
-            losses["position"] = position_loss(prefix.located_m, torch.from_numpy(batch.targets_m).to(device))
-            losses["total"] = losses["total"] + self.auxiliary.position * losses["position"]
+        if prefix.aim is not None:
+            target_m = torch.from_numpy(batch.targets_m).to(device)
+            losses["position"] = position_loss(prefix.aim.position_m, target_m)
+            losses["sketch"] = sketch_loss(prefix.aim.sketch, wanted)
+            for name in ("position", "sketch"):
+                losses["total"] = losses["total"] + getattr(self.auxiliary, name) * losses[name]
         return losses
 
 
@@ -104,7 +108,9 @@ def validate(
         instructed = np.array([p in frames.instructions for p in batch.prompts])
         _collect(collected, "action_l1", error[aimed])
         _collect(collected, "hold_l1", error[~aimed & ~instructed])
-        located_m = position(prefix.image_tokens) if position is not None else prefix.located_m
+        located_m = prefix.aim.position_m if prefix.aim else None
+        if position is not None:
+            located_m = position(prefix.image_tokens)
         if located_m is not None:
             predicted_m = located_m.cpu().numpy()
             distance_m = np.linalg.norm(predicted_m - batch.targets_m, axis=-1)

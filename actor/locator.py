@@ -1,28 +1,63 @@
-"""Where the target is, in metres: read off what the eyes point at, and told to the action expert as one token.
+"""Where the target is, in metres and as seen from the hand, and roughly what is to be done: told to the action expert.
 
-Fed back without its gradient, so that it is taught by the position loss alone.
+Subtracting where the hand is from where the target is takes a small network long to learn, and without it the hand
+stops short: so it is done here, exactly. What is told has no gradient: it is taught by its own losses alone.
 """
 # ruff: noqa: F722 (shapes in annotations)
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 CENTRE_M, SCALE_M = (0.5, 0.0, 0.1), 0.2  # of the workspace, in the robot's base frame
+NEAR_M = 0.03  # where millimetres begin to matter
+POSE_DIM = 9  # TCP position, and the first two columns of its rotation
+HALVES = 2  # of a chunk, whose mean actions are sketched
+HIDDEN = 192
+
+
+@dataclass(frozen=True, eq=False)
+class Aim:
+    """position_m: the target in the robot's base frame. sketch: the mean action of each half of the chunk,
+    normalised. token and condition: both of them, and the way from the hand to the target, for the action expert.
+    """
+
+    position_m: Float[Tensor, "n 3"]
+    sketch: Float[Tensor, "n halves a"]
+    token: Float[Tensor, "n 1 d"]
+    condition: Float[Tensor, "n e"]
 
 
 class Locator(nn.Module):
-    """Image tokens, the pointing maps' centres of mass and the state to a position."""
+    """Image tokens, the pointing maps' centres of mass, the prompt and the state to an `Aim`.
+
+    The position is read twice, in the base frame (as agentview shows it) and in the hand's (as its camera does),
+    and mixed.
+    """
 
     centre_m: Tensor
 
-    def __init__(self, num_cameras: int, queries: int, width: int) -> None:
+    def __init__(self, num_cameras: int, queries: int, width: int, expert_width: int, action_dim: int) -> None:
         super().__init__()
-        features = num_cameras * (queries * width + 2) + width
-        self.net = nn.Sequential(nn.Linear(features, 128), nn.GELU(), nn.Linear(128, 3))
-        self.embed = nn.Linear(3, width)
+        features = num_cameras * (queries * width + 2) + 2 * width
+        self.action_dim = action_dim
+        self.trunk = nn.Sequential(nn.Linear(features, HIDDEN), nn.GELU())
+        self.position = nn.Linear(HIDDEN, 9)
+        way = 12
+        told = way + HALVES * action_dim
+        self.sketch = nn.Sequential(
+            nn.Linear(HIDDEN + way + 2 * width, HIDDEN),
+            nn.GELU(),
+            nn.Linear(HIDDEN, HIDDEN),
+            nn.GELU(),
+            nn.Linear(HIDDEN, HALVES * action_dim),
+        )
+        self.embed = nn.Linear(told, width)
+        self.condition = nn.Linear(told, expert_width)
         self.register_buffer("centre_m", torch.tensor(CENTRE_M), persistent=False)
 
     def forward(
@@ -30,12 +65,24 @@ class Locator(nn.Module):
         image_tokens: Float[Tensor, "n c q d"],
         pointing: Float[Tensor, "n c cells"],
         grid: Float[Tensor, "cells f"],
+        words: Float[Tensor, "n d"],
         state: Float[Tensor, "n d"],
-    ) -> tuple[Float[Tensor, "n 3"], Float[Tensor, "n 1 d"]]:
-        """The position in metres, in the robot's base frame, and its token. grid: begins with each cell's (x, y)."""
+        pose: Float[Tensor, "n 9"],
+    ) -> Aim:
+        """grid: begins with each cell's (x, y). words: the prompt's mean embedding. pose: `POSE_DIM` numbers."""
         centres = pointing.softmax(-1) @ grid[:, :2]
-        where = self.net(torch.cat([image_tokens.flatten(1), centres.flatten(1), state], dim=-1))
-        return where * SCALE_M + self.centre_m, self.embed(where.detach())[:, None]
+        hidden = self.trunk(torch.cat([image_tokens.flatten(1), centres.flatten(1), words, state], dim=-1))
+        seen, from_hand, share = self.position(hidden).chunk(3, dim=-1)
+        tcp_m, rotation = pose[:, :3], _rotation(pose[:, 3:])
+        share = share.sigmoid()
+        in_base = seen * SCALE_M + self.centre_m
+        position_m = share * in_base + (1 - share) * (tcp_m + _turn(rotation, from_hand * SCALE_M))
+        way = position_m.detach() - tcp_m
+        ways = [way, _turn(rotation.transpose(1, 2), way)]
+        features = torch.cat([scaled for w in ways for scaled in (w / SCALE_M, (w / NEAR_M).tanh())], dim=-1)
+        sketch = self.sketch(torch.cat([hidden, features, words, state], dim=-1))
+        told = torch.cat([features, sketch.detach()], dim=-1)
+        return Aim(position_m, sketch.unflatten(-1, (HALVES, -1)), self.embed(told)[:, None], self.condition(told))
 
 
 def position_loss(located_m: Float[Tensor, "n 3"], target_m: Float[Tensor, "n 3"]) -> Tensor:
@@ -45,3 +92,20 @@ def position_loss(located_m: Float[Tensor, "n 3"], target_m: Float[Tensor, "n 3"
         return located_m.sum() * 0.0
     error = (located_m - target_m)[known] / SCALE_M
     return nn.functional.smooth_l1_loss(error, torch.zeros_like(error), beta=0.1) * 4
+
+
+def sketch_loss(sketch: Float[Tensor, "n halves a"], actions: Float[Tensor, "n h a"]) -> Tensor:
+    """Smooth L1 to the mean action of each half of a chunk."""
+    half = actions.shape[1] // HALVES
+    wanted = torch.stack([actions[:, :half].mean(1), actions[:, half:].mean(1)], dim=1)
+    return nn.functional.smooth_l1_loss(sketch, wanted, beta=0.2) * 2
+
+
+def _rotation(columns: Float[Tensor, "n 6"]) -> Float[Tensor, "n 3 3"]:
+    """The rotation matrix of its first two columns."""
+    x, y = columns[:, :3], columns[:, 3:]
+    return torch.stack([x, y, torch.linalg.cross(x, y)], dim=-1)
+
+
+def _turn(rotation: Float[Tensor, "n 3 3"], vector: Float[Tensor, "n 3"]) -> Float[Tensor, "n 3"]:
+    return (rotation @ vector[..., None])[..., 0]

@@ -24,7 +24,7 @@ from actor import flow_matching
 from actor.action_expert import ActionExpert
 from actor.conv_stem import ConvStem, ConvStemConfig
 from actor.gemma import GemmaConfig, GemmaLayer, KeyValue, RMSNorm, rotary_embedding
-from actor.locator import Locator
+from actor.locator import POSE_DIM, Aim, Locator
 from actor.siglip import SiglipConfig, SiglipVision
 
 
@@ -33,7 +33,8 @@ class Pi05Config:
     """Sizes of the whole model. The defaults are pi05_base.
 
     state_dim: 0 writes the state into the prompt, as π0.5 does; else that many numbers become one token, as
-    in π0: shorter, and exact, which a model without pretraining needs. locate: add a `Locator` (conv only).
+    in π0: shorter, and exact, which a model without pretraining needs. locate: add a `Locator` (conv only), which
+    needs the TCP's pose.
     """
 
     vision: Literal["siglip", "conv"] = "siglip"
@@ -70,7 +71,8 @@ class Prompted:
     """Model input: b images, and n = b · g prompts about them, g for each image in turn.
 
     images: [-1, 1], cameras in the config's order; image_mask: False where a camera is missing.
-    state: normalised, where the config has a state_dim.
+    state: normalised, where the config has a state_dim. pose: where the config says `locate`, the TCP's position
+    in the robot's base frame in m, and the first two columns of its rotation.
     """
 
     images: Float[Tensor, "b c 3 y x"]
@@ -78,21 +80,22 @@ class Prompted:
     tokens: Int[Tensor, "n l"]
     token_mask: Bool[Tensor, "n l"]
     state: Float[Tensor, "b s"] | None = None
+    pose: Float[Tensor, "b 9"] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Prefix:
     """What the expert needs of an observation, and what the training-only losses look at.
 
-    pointing: logits over the cells of each camera's map (conv stem), else None. located_m: the target's
-    position in the robot's base frame, where the config says `locate`, else None.
+    pointing: logits over the cells of each camera's map (conv stem), else None. aim: where the config says
+    `locate`, else None.
     """
 
     cache: list[KeyValue]
     mask: Bool[Tensor, "n p"]
     image_tokens: Float[Tensor, "n c q d"]
     pointing: Float[Tensor, "n c cells"] | None
-    located_m: Float[Tensor, "n 3"] | None = None
+    aim: Aim | None = None
 
     def repeat(self, times: int) -> tuple[list[KeyValue], Tensor]:
         """Cache and mask with each row `times` times in a row: several flow samples, one prefix."""
@@ -146,7 +149,9 @@ class Pi05(nn.Module):
         if config.state_dim:
             self.state_proj = nn.Sequential(nn.Linear(config.state_dim, width), nn.GELU(), nn.Linear(width, width))
         if config.locate:
-            self.locator = Locator(config.num_cameras, config.conv.queries, width)
+            self.locator = Locator(
+                config.num_cameras, config.conv.queries, width, config.action_expert.width, config.action_dim
+            )
 
     def encode(self, inputs: Prompted) -> Prefix:
         """Images and prompts to the prefix. Raises ValueError if the prompts do not divide by the images, or
@@ -161,19 +166,20 @@ class Pi05(nn.Module):
         image_mask = image_mask.repeat_interleave(image_tokens.shape[2], 1)
         x = torch.cat([image_tokens.flatten(1, 2), prompt], dim=1)
         mask = torch.cat([image_mask, prompt_mask], dim=1)
-        located_m = None
+        aim = None
         if self.locator is not None:
-            assert pointing is not None and isinstance(self.vision, ConvStem)
-            located_m, token = self.locator(image_tokens, pointing, self.vision.grid, prompt[:, -1])
-            x, mask = torch.cat([x, token], dim=1), torch.cat([mask, mask.new_ones(len(mask), 1)], dim=1)
-        return Prefix(self.language_model.keys_values(x, mask), mask, image_tokens, pointing, located_m)
+            aim = self._aim(inputs, image_tokens, pointing, prompt, groups)
+            x, mask = torch.cat([x, aim.token], dim=1), torch.cat([mask, mask.new_ones(len(mask), 1)], dim=1)
+        return Prefix(self.language_model.keys_values(x, mask), mask, image_tokens, pointing, aim)
 
     def velocity(
         self, prefix: Prefix, noisy_actions: Float[Tensor, "m h a"], time: Float[Tensor, " m"]
     ) -> Float[Tensor, "m h a"]:
         """Flow velocity; with m = r · n, each of the prefix's n rows serves r chunks in turn."""
-        cache, mask = prefix.repeat(len(noisy_actions) // len(prefix.mask))
-        return self.action_expert(cache, mask, noisy_actions, time)
+        times = len(noisy_actions) // len(prefix.mask)
+        cache, mask = prefix.repeat(times)
+        told = None if prefix.aim is None else prefix.aim.condition.repeat_interleave(times, 0)
+        return self.action_expert(cache, mask, noisy_actions, time, told)
 
     def loss(
         self, prefix: Prefix, actions: Float[Tensor, "m h a"], noise: Tensor, time: Float[Tensor, " m"]
@@ -198,6 +204,15 @@ class Pi05(nn.Module):
             raise ValueError(f"the config expects a state of {self.config.state_dim} numbers, got {got}")
         state = self.state_proj(inputs.state).repeat_interleave(groups, 0)[:, None]
         return torch.cat([prompt, state], dim=1), torch.cat([mask, mask.new_ones(len(mask), 1)], dim=1)
+
+    def _aim(self, inputs: Prompted, image_tokens: Tensor, pointing: Tensor | None, prompt: Tensor, groups: int) -> Aim:
+        assert self.locator is not None and pointing is not None and isinstance(self.vision, ConvStem)
+        if inputs.pose is None:
+            raise ValueError(f"locate needs the TCP's pose, {POSE_DIM} numbers for each image")
+        shown = inputs.token_mask[..., None].to(prompt.dtype)
+        words = (prompt[:, :-1] * shown).sum(1) / shown.sum(1)
+        pose = inputs.pose.repeat_interleave(groups, 0)
+        return self.locator(image_tokens, pointing, self.vision.grid, words, prompt[:, -1], pose)
 
     def _see(self, inputs: Prompted, prompt: Tensor, prompt_mask: Tensor, groups: int) -> tuple[Tensor, Tensor | None]:
         if isinstance(self.vision, ConvStem):

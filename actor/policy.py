@@ -56,7 +56,7 @@ class ActorPolicy:
     def _noise(self, step: int) -> torch.Tensor:
         rng = np.random.default_rng([self._seed, step])
         shape = (1, self.config.model.action_horizon, self.config.model.action_dim)
-        return torch.from_numpy(rng.standard_normal(shape, dtype=np.float32))
+        return torch.from_numpy(np.float32(self.config.noise) * rng.standard_normal(shape, dtype=np.float32))
 
     def _check(self, observation: Observation) -> None:
         config = self.config

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from actor.locator import POSE_DIM
 from actor.normalize import NormStats
 from actor.pi05 import Prompted
 from actor.tokenizer import Tokenizer, tokenize
@@ -45,7 +46,14 @@ class Preprocessor:
             tokens=torch.from_numpy(tokens).to(device),
             token_mask=torch.from_numpy(mask).to(device),
             state=torch.from_numpy(normalised).to(device) if as_token else None,
+            pose=torch.from_numpy(self._pose(state)).to(device) if self._config.model.locate else None,
         )
+
+    def _pose(self, state: np.ndarray) -> np.ndarray:
+        """float32 [b, 9]: see `Prompted`."""
+        pose = np.array(state[:, :POSE_DIM], np.float32)
+        pose[:, :3] -= np.array(self._config.base_m, np.float32)
+        return pose
 
     def targets(self, chunks: np.ndarray) -> Float[Tensor, "n h a"]:
         """Physical action chunks [n, H, A] to the model's normalised, padded ones."""

@@ -12,6 +12,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from actor.locator import POSE_DIM
 from actor.names import from_openpi, to_openpi
 from actor.normalize import NormStats, load_stats, save_stats
 from actor.pi05 import Pi05, Pi05Config
@@ -36,7 +37,9 @@ class ActorConfig:
     may be larger (padded with zeros). tokenizer: a `tokenizer.json` in the weights folder, or the path
     of a sentencepiece `.model`. num_steps: Euler steps at inference. gripper: which action is the gripper's, to
     be -1 or 1 and nothing between; the policy's chunks end `after_grip` steps after it changes, so that the
-    robot looks again. None: an action like the others.
+    robot looks again. None: an action like the others. noise: standard deviation of what the flow starts from at
+    inference; less than the 1 of training gives the likelier actions. base_m: where the robot's base is in the frame
+    of the state, which has to begin with the TCP's position and rotation where the model locates.
     """
 
     model: Pi05Config = field(default_factory=Pi05Config)
@@ -48,6 +51,8 @@ class ActorConfig:
     num_steps: int = 10
     gripper: int | None = None
     after_grip: int = 4
+    noise: float = 1.0
+    base_m: tuple[float, ...] = (0.0, 0.0, 0.0)
 
     def __post_init__(self) -> None:
         if len(self.cameras) != self.model.num_cameras:
@@ -60,6 +65,10 @@ class ActorConfig:
             raise ValueError(f"the model's action_dim {self.model.action_dim} cannot hold {self.action_dim} actions")
         if self.gripper is not None and not 0 <= self.gripper < self.action_dim:
             raise ValueError(f"gripper should be one of the {self.action_dim} actions, counted from 0: {self.gripper}")
+        if len(self.base_m) != 3:
+            raise ValueError(f"base_m should be [x, y, z], got {list(self.base_m)}")
+        if self.model.locate and self.state_dim < POSE_DIM:
+            raise ValueError(f"locate needs a state that begins with the TCP's pose ({POSE_DIM} numbers)")
         if self.model.state_dim not in (0, self.state_dim):
             raise ValueError(f"model.state_dim should be 0 or state_dim {self.state_dim}, got {self.model.state_dim}")
 

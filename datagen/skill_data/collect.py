@@ -91,7 +91,8 @@ class SkillWorker:
             hand = draw_hand(scene, arm, held, subtasks[stage - 1] if stage else None, rng)
             hand = wander(hand, scene, arm, subtasks[stage], rng)
             if write(env, arm, scene, hand):
-                frames.append(look(env, arm, subtasks[stage], subtasks, self._config.chunk_steps))
+                fresh.adopt_grasps(scene)
+                frames.append(look(env, arm, subtasks[stage], self._config.chunk_steps, fresh, rng))
             if len(frames) == self._config.frames:
                 break
         return frames

@@ -10,12 +10,14 @@ import numpy as np
 
 from datagen.arena.fixtures import DRAWERS, PLACES, ROBOT_BASE_M
 from datagen.arena.subtasks import Skill, Subtask
+from datagen.arena.task import Task
 from datagen.skills.arm import Arm
 from datagen.skills.labels import chunk
 from datagen.skills.reactive import OPENED_GAP_M, has_expert, holding, target_m
 from datagen.skills.snapshot import Hand, Snapshot
 from predimem.episodes import Alternatives, Episode, SubtaskSpan
 
+OTHERS = 3  # subtasks, of those that could be done instead, in whichever variant
 FREE_M = 0.20  # of the TCP: from here on the hand may as well do something else
 
 
@@ -35,26 +37,38 @@ class Labelled:
     pixels: dict[str, np.ndarray]
 
 
-def look(env: Any, arm: Arm, subtask: Subtask, subtasks: Sequence[Subtask], steps: int) -> Labelled:
-    """What is seen and felt now, and the expert's chunks for `subtask` and for those that could be done instead."""
+def look(env: Any, arm: Arm, subtask: Subtask, steps: int, known: Snapshot, rng: np.random.Generator) -> Labelled:
+    """What is seen and felt now, and the expert's chunks for `subtask` and for some that could be done instead.
+
+    known: a state of the same scene, whose grasps are taken over, and which takes over those that are found here.
+    """
     scene, hand = Snapshot.of(env), Hand.of(arm)
+    scene.adopt_grasps(known)
     pictures = {name: np.array(data["rgb"][0].cpu(), np.uint8) for name, data in env.observe("rgb").items()}
     cameras = [_matrix(env, name) for name in pictures]
-    chosen = {s.label: s for s in subtasks if s.label != subtask.label and possible(s, hand, scene)}
-    chosen[subtask.label] = subtask
+    chosen = {s.label: s for s in (subtask, *others(env.task, subtask, hand, scene, rng))}
+    chunks = {label: chunk(arm, hand, scene, s, steps) for label, s in chosen.items()}
+    known.adopt_grasps(scene)
     points = {label: target_m(scene, s) for label, s in chosen.items()}
     sizes = [picture.shape[1::-1] for picture in pictures.values()]
     return Labelled(
         images=pictures,
         state=env.proprioception(),
         subtask=subtask.label,
-        chunks={label: chunk(arm, hand, scene, s, steps) for label, s in chosen.items()},
+        chunks=chunks,
         targets_m={label: point - np.array(ROBOT_BASE_M) for label, point in points.items()},
         pixels={
             label: np.stack([project(point, m, size) for m, size in zip(cameras, sizes, strict=True)])
             for label, point in points.items()
         },
     )
+
+
+def others(task: Task, subtask: Subtask, hand: Hand, scene: Snapshot, rng: np.random.Generator) -> list[Subtask]:
+    """At most `OTHERS` subtasks of a task, in whichever variant, that could be done from here instead of `subtask`."""
+    known = {s.label: s for v in task.variants for s in v.subtasks if s.label != subtask.label}
+    labels = sorted(label for label, s in known.items() if possible(s, hand, scene))
+    return [known[labels[i]] for i in rng.permutation(len(labels))[:OTHERS]]
 
 
 def possible(subtask: Subtask, hand: Hand, scene: Snapshot) -> bool:

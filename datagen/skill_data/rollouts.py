@@ -75,13 +75,13 @@ def play(
     """
     rollout = Rollout()
     noise = noise if policy is None and rng.random() < NOISY_SHARE else 0.0
-    clock = 0
+    clock, known = 0, Snapshot.of(env)
     for subtask in subtasks[stage:]:
         if not has_expert(subtask):
             break
         began, done_at = clock, -1
         while clock - began < subtask_steps and (done_at < 0 or clock - done_at < AFTER_STEPS):
-            frame = look(env, driver.arm, subtask, subtasks, chunk_steps)
+            frame = look(env, driver.arm, subtask, chunk_steps, known, rng)
             rollout.frames.append(frame)
             if policy is None:
                 actions = frame.chunks[subtask.label].copy()

@@ -22,7 +22,7 @@ from datagen.skills.snapshot import OPEN_GAP_M, Hand, Snapshot
 WORKSPACE_LOW_M, WORKSPACE_HIGH_M = (-0.36, -0.28, 0.16), (0.02, 0.32, 0.46)  # of the TCP
 PULLED_SPREAD_M, PLACED_SPREAD_M, GRASP_SPREAD_M = 0.012, 0.008, 0.004
 LATE_SHARE = 0.7  # of independent frames come from within the motion
-LONGEST_STEPS = 100
+LONGEST_STEPS = 85
 
 
 def stages_with_expert(subtasks: Sequence[Subtask], skills: Sequence[str]) -> list[int]:

@@ -31,6 +31,7 @@ DEEP_M = 0.02  # between the fingers means: so far from the grasp's height, at m
 LIFTED_M = {"table": 0.28, "cabinet": 0.46}  # of the TCP, with something in the hand, by what is below
 CABINET_FROM_M = (0.0, 0.15)  # x and y beyond which the cabinet with its drawers is below
 REST_M = 0.30  # of the TCP when something has been put down
+PUSH_HIGH_M = 0.020  # a vertical bar is pushed as well a little above or below its middle
 CARRY_M = 0.12  # what is carried sideways is so high above the floor of its place
 
 
@@ -126,11 +127,11 @@ def _place(arm: Arm, hand: Hand, scene: Snapshot, object: str, place: str) -> Ad
     kind = FIXTURES[frame].kind if frame in FIXTURES else ""
     target[2] = max(target[2], RIM_M[kind] + RIM_ROOM_M - PALM_M if kind in RIM_M else 0.0)
     carry = 0.20 if place.startswith("shelf") else CARRY_M
-    return _approach(hand, target, rotation, -UP, carry, OPEN, CLOSED, near=0.012)
+    return _approach(hand, target, rotation, -UP, carry, OPEN, CLOSED, near=0.012, deep=0.012)
 
 
 def _open_drawer(arm: Arm, hand: Hand, scene: Snapshot, drawer: str) -> Advice:
-    handle, rotation = handle_m(scene, drawer), drawers.nearest_forward(arm, drawers.PITCH_RAD)
+    handle, rotation = handle_m(scene, drawer), _ahead(arm, scene, drawers.PITCH_RAD)
     approach = rotation[:, 2]
     gripping = _near(hand, handle, 0.02) and 0.5 * HANDLE_GAP_M < hand.gap_m < HANDLE_GAP_M + 0.008
     if scene.opening(drawer) >= drawers.PULLED_M - 0.012:
@@ -139,7 +140,7 @@ def _open_drawer(arm: Arm, hand: Hand, scene: Snapshot, drawer: str) -> Advice:
         behind = float((handle - hand.position) @ approach)
         if behind < drawers.BEFORE_M - 0.01 and _near(hand, handle, drawers.BEFORE_M):
             return Advice(-STEP_M * approach, np.zeros(3), OPEN)
-        look = drawers.nearest_forward(arm, drawers.LOOK_PITCH_RAD)
+        look = _ahead(arm, scene, drawers.LOOK_PITCH_RAD)
         return _towards(hand, handle + drawers.LOOK_FROM_HANDLE_M, look, OPEN)
     if gripping:
         return Advice(np.array([-SLOW_STEP_M, 0.0, 0.0]), _turn(hand, rotation), CLOSED)
@@ -151,7 +152,7 @@ def _open_drawer(arm: Arm, hand: Hand, scene: Snapshot, drawer: str) -> Advice:
 
 
 def _close_drawer(arm: Arm, hand: Hand, scene: Snapshot, drawer: str) -> Advice:
-    handle, rotation = handle_m(scene, drawer), drawers.nearest_forward(arm, drawers.PITCH_RAD)
+    handle, rotation = handle_m(scene, drawer), _ahead(arm, scene, drawers.PITCH_RAD)
     ahead = np.array([1.0, 0.0, 0.0])
     if scene.opening(drawer) <= 0.012:
         if hand.position[0] > handle[0] - 0.06 and _near(hand, handle, 0.12):
@@ -162,8 +163,7 @@ def _close_drawer(arm: Arm, hand: Hand, scene: Snapshot, drawer: str) -> Advice:
         away = Advice(-0.5 * STEP_M * ahead, np.zeros(3), CLOSED)
         return away if _near(hand, handle, 0.08) else _stay(CLOSED)
     error = end - hand.position
-    aside = float(np.linalg.norm(error[1:]))
-    if aside < 0.014 and hand.position[0] < handle[0] + 0.02:
+    if abs(error[1]) < 0.014 and abs(error[2]) < PUSH_HIGH_M and hand.position[0] < handle[0] + 0.02:
         step = np.array([0.010, *(GAIN * error[1:])])
         return Advice(step, _turn(hand, rotation), CLOSED)
     start = handle - drawers.PUSH_FROM_M * ahead
@@ -181,10 +181,12 @@ def _approach(
     before_m: float,
     gripper_there: float,
     on_way: float,
-    near: float = 0.006,
+    near: float = 0.009,
+    deep: float = 0.007,
     aside: float = 0.008,
 ) -> Advice:
-    """Down a funnel along `axis` to a pose; `gripper_there` once it is reached, `on_way` before.
+    """Down a funnel along `axis` to a pose; `gripper_there` once it is `near` it sideways and `deep` enough, `on_way`
+    before. Both are what a grasp forgives, so that an actor that is a little off does not hesitate.
 
     The further the hand is aside, or turned, the further before the pose it aims, by at most `before_m`.
     """
@@ -193,7 +195,7 @@ def _approach(
     lateral = error - along * axis
     off_m, off_rad = float(np.linalg.norm(lateral)), float(np.linalg.norm(turn))
     before = float(np.clip((off_m - aside) * 4 + (off_rad - 0.08) * 0.4, 0.0, before_m))
-    if off_m < near and abs(along) < near and off_rad < 0.12:
+    if off_m < near and abs(along) < deep and off_rad < 0.12:
         return _stay(gripper_there)
     ahead = float(np.clip(GAIN * (along - before), -STEP_M, SLOW_STEP_M if along < 0.06 else STEP_M))
     sideways = _limited(GAIN * lateral, STEP_M)
@@ -245,4 +247,12 @@ def _easiest(arm: Arm, scene: Snapshot, point: np.ndarray, yaw_rad: float) -> np
     key = f"easiest {np.round(point, 2).tolist()} {yaw_rad:.2f}"
     if key not in scene.facing:
         scene.facing[key] = easiest(arm, point, yaw_rad)
+    return scene.facing[key]
+
+
+def _ahead(arm: Arm, scene: Snapshot, pitch_rad: float) -> np.ndarray:
+    """`drawer.nearest_forward`, once for a pitch."""
+    key = f"ahead {pitch_rad}"
+    if key not in scene.facing:
+        scene.facing[key] = drawers.nearest_forward(arm, pitch_rad)
     return scene.facing[key]

@@ -16,6 +16,8 @@ from datagen.skills.scene import Extent, TcpPose, TrueScene
 OPEN_GAP_M = 0.08
 OPENING_SHARE = 0.4  # of the way that is left, the fingers open in a control step,
 CLOSING_M = 0.03  # and so far they close
+NEIGHBOUR_M = 0.2  # things further away do not change how an object is grasped
+SAME_M, SAME_COS = 0.001, 0.01  # objects that moved less are where they were
 
 
 @dataclass
@@ -86,11 +88,29 @@ class Snapshot:
             self.grasps[object] = known_grasp(arm, self, object)
         return self.grasps[object]
 
+    def adopt_grasps(self, other: Snapshot) -> None:
+        """Take over what `other` knows of grasps where things lie as they do here: finding them takes long."""
+        moved = [name for name in self.objects if not self._as_in(other, name)]
+        spoilt = {n for name in moved for scene in (self, other) for n in scene._around(scene.position_m(name))}
+        for name, grasp in other.grasps.items():
+            if name not in spoilt and name not in moved:
+                self.grasps.setdefault(name, grasp)
+        self.facing = other.facing
+
+    def _as_in(self, other: Snapshot, name: str) -> bool:
+        (position, rotation), (there, turned) = self.poses[name], other.poses[name]
+        return bool(np.abs(position - there).max() < SAME_M and np.abs(rotation - turned).max() < SAME_COS)
+
+    def _around(self, position: np.ndarray) -> list[str]:
+        """The objects whose grasp something at a position may stand in the way of."""
+        return [n for n in self.objects if np.linalg.norm(self.position_m(n)[:2] - position[:2]) < NEIGHBOUR_M]
+
     # ---- what moves
 
     def put(self, object: str, position: np.ndarray, rotation: np.ndarray) -> None:
+        for name in (object, *self._around(self.position_m(object)), *self._around(position)):
+            self.grasps.pop(name, None)  # what is near decides how things are grasped
         self.poses[object] = (position, rotation)
-        self.grasps.clear()  # what is near decides how other things are grasped
 
     def carry(self, object: str, before: Hand, after: Hand) -> None:
         """An object moves along with the hand."""

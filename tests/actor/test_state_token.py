@@ -7,19 +7,38 @@ import numpy as np
 import pytest
 import torch
 
-from actor.locator import position_loss
+from actor.locator import NEAR_M, Locator, position_loss, sketch_loss
 from actor.pi05 import Pi05, Prompted
 from actor.policy import ActorPolicy, load_policy
 from actor.rounds import train_rounds
 from actor.train import ActorTrainConfig, DaggerConfig, train
+from predimem.episodes import Episode, episode_path, save_episode
 from predimem.types import Observation
-from tests.actor.conftest import CAMERAS, make_episode, save_episodes
+from tests.actor.conftest import CAMERAS, make_episode
 from tests.actor.test_train import CONFIG, MODEL
 
-LOCATING = dataclasses.replace(MODEL, state_dim=7, locate=True)
-RECIPE = dataclasses.replace(
-    CONFIG, actor=dataclasses.replace(CONFIG.actor, model=LOCATING, gripper=6, after_grip=1), steps=4, val_every=6
-)
+LOCATING = dataclasses.replace(MODEL, state_dim=9, locate=True)
+ACTOR = dataclasses.replace(CONFIG.actor, model=LOCATING, state_dim=9, gripper=6, after_grip=1, noise=0.3)
+RECIPE = dataclasses.replace(CONFIG, actor=ACTOR, steps=4, val_every=6)
+UPRIGHT = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
+
+
+def posed(seed: int) -> Episode:
+    """An episode whose state is the pose of a hand."""
+    episode = make_episode(seed)
+    state = np.concatenate([episode.state[:, :3], np.tile(np.float32(UPRIGHT), (len(episode), 1))], 1)
+    return dataclasses.replace(episode, state=state)
+
+
+def save_posed(root: Path, seeds: range) -> Path:
+    for seed in seeds:
+        save_episode(episode_path(root, "Squares", seed), posed(seed))
+    return root
+
+
+@pytest.fixture(scope="module")
+def episodes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_posed(tmp_path_factory.mktemp("posed"), range(1000, 1012))
 
 
 def inputs(state: torch.Tensor, prompts: int = 2) -> Prompted:
@@ -27,25 +46,30 @@ def inputs(state: torch.Tensor, prompts: int = 2) -> Prompted:
     images = torch.rand(len(state), 2, 3, 128, 128, generator=generator)
     tokens = torch.arange(3, 3 + 5 * len(state) * prompts).reshape(-1, 5) % 300
     mask = torch.ones(tokens.shape, dtype=torch.bool)
-    return Prompted(images, torch.ones(len(state), 2, dtype=torch.bool), tokens, mask, state)
+    pose = torch.cat([state[:, :3], torch.tensor(UPRIGHT).expand(len(state), -1)], 1)
+    return Prompted(images, torch.ones(len(state), 2, dtype=torch.bool), tokens, mask, state, pose)
 
 
 def test_the_state_matters_and_each_row_keeps_its_own() -> None:
     torch.manual_seed(0)
     model = Pi05(LOCATING).eval()
-    state = torch.randn(2, 7)
+    state = torch.randn(2, 9)
     noise = torch.randn(4, LOCATING.action_horizon, 7)
     both = model.sample(inputs(state), noise, 2)
     changed = model.sample(inputs(state + torch.tensor([[0.0], [1.0]])), noise, 2)
     torch.testing.assert_close(both[:2], changed[:2])
     assert (both[2:] - changed[2:]).abs().max() > 1e-3
-    located = model.encode(inputs(state)).located_m
-    assert located is not None and located.shape == (4, 3)
+    aim = model.encode(inputs(state)).aim
+    assert aim is not None and aim.position_m.shape == (4, 3) and aim.sketch.shape == (4, 2, 7)
 
 
 def test_a_missing_state_is_an_error() -> None:
-    with pytest.raises(ValueError, match="expects a state of 7 numbers, got None"):
-        Pi05(LOCATING).encode(dataclasses.replace(inputs(torch.zeros(1, 7)), state=None))
+    with pytest.raises(ValueError, match="expects a state of 9 numbers, got None"):
+        Pi05(LOCATING).encode(dataclasses.replace(inputs(torch.zeros(1, 9)), state=None))
+    with pytest.raises(ValueError, match="needs the TCP's pose"):
+        Pi05(LOCATING).encode(dataclasses.replace(inputs(torch.zeros(1, 9)), pose=None))
+    with pytest.raises(ValueError, match="begins with the TCP's pose"):
+        dataclasses.replace(ACTOR, state_dim=7, model=dataclasses.replace(LOCATING, state_dim=7))
     with pytest.raises(ValueError, match="locate needs"):
         dataclasses.replace(MODEL, locate=True)
 
@@ -59,10 +83,31 @@ def test_the_position_loss_ignores_unknown_targets() -> None:
     assert located.grad is not None and bool((located.grad == 0).all())
 
 
+def test_the_way_to_the_target_is_exact() -> None:
+    """A hand that is turned and moved sees the same target: what is told of the way changes as the way does."""
+    torch.manual_seed(0)
+    locator = Locator(num_cameras=2, queries=2, width=8, expert_width=8, action_dim=7)
+    told: list[torch.Tensor] = []
+    locator.embed.register_forward_hook(lambda module, given, out: told.append(given[0]))
+    rest = torch.randn(1, 2, 2, 8), torch.randn(1, 2, 16), torch.randn(16, 4), torch.randn(1, 8), torch.randn(1, 8)
+    turned = torch.tensor([[0.5, 0.1, 0.2, 0.0, 1.0, 0.0, -1.0, 0.0, 0.0]])  # a quarter turn about z
+    aim = locator(*rest, turned)
+    way = aim.position_m[0] - turned[0, :3]
+    expected = torch.cat([way / 0.2, (way / NEAR_M).tanh()])
+    torch.testing.assert_close(told[0][0, :6], expected)
+    torch.testing.assert_close(told[0][0, 6:9], torch.stack([way[1], -way[0], way[2]]) / 0.2)
+
+
+def test_a_sketch_is_the_mean_of_each_half() -> None:
+    actions = torch.arange(4.0)[None, :, None].expand(2, 4, 7)
+    assert sketch_loss(torch.tensor([0.5, 2.5])[None, :, None].expand(2, 2, 7), actions) == 0.0
+    assert sketch_loss(torch.zeros(2, 2, 7), actions) > 0.1
+
+
 def test_the_gripper_is_open_or_closed_and_the_chunk_ends_after_it_changes(episodes: Path, tmp_path: Path) -> None:
     folder = train(RECIPE, episodes=episodes, out=tmp_path, progress=False)
     policy = load_policy(folder)
-    episode = make_episode(1000)
+    episode = posed(1000)
     seen = Observation(3, {name: episode.images[name][3] for name in CAMERAS}, episode.state[3])
     actions = policy.infer(seen, "touch the red square").actions
     assert set(np.unique(actions[:, 6])) <= {-1.0, 1.0}
@@ -90,7 +135,7 @@ def test_rounds_play_learn_and_go_on_after_an_interruption(episodes: Path, tmp_p
         asked.append((weights.parent.name, number))
         if number == 2 and len(asked) == 2:
             raise KeyboardInterrupt
-        save_episodes(out, range(60_000 + number, 60_001 + number))
+        save_posed(out, range(60_000 + number, 60_001 + number))
 
     config = rounds_config(episodes, tmp_path)
     with pytest.raises(KeyboardInterrupt):

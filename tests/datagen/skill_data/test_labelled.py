@@ -7,7 +7,7 @@ import pytest
 
 from datagen.skill_data.config import SkillDataConfig
 from datagen.skill_data.driver import Driver
-from datagen.skill_data.labelled import Labelled, episode_of, possible, project
+from datagen.skill_data.labelled import OTHERS, Labelled, episode_of, others, possible, project
 from datagen.skill_data.rollouts import start, until_grip
 from datagen.skill_data.starts import draw_hand, leave, stages_with_expert, wander, write
 from datagen.skills.reactive import holding
@@ -114,4 +114,32 @@ def test_a_start_in_physics_holds_what_it_shall_hold() -> None:
     subtask = env.variant().subtasks[stage]
     assert holding(Hand.of(driver.arm), Snapshot.of(env), subtask.object)
     assert stages_with_expert(env.variant().subtasks, SKILLS) == list(range(8))
+    env.close()
+
+
+def test_one_picture_has_labels_of_other_variants_too() -> None:
+    env = arena(14, 20_003)
+    arm = Driver(env).arm
+    scene, rng = Snapshot.of(env), np.random.default_rng(0)
+    first = env.variant().subtasks[0]
+    free = Hand(np.array([-0.2, 0.0, 0.3]), arm.rest_rotation, 0.08)
+    drawn = {s.label for _ in range(20) for s in others(env.task, first, free, scene, rng)}
+    drawers = {f"open {which} drawer" for which in ("top", "middle", "bottom")}
+    assert drawn == (drawers | {"pick cookies", "pick chocolate"}) - {first.label}  # nothing is held or open
+    assert len(others(env.task, first, free, scene, rng)) == OTHERS
+    env.close()
+
+
+def test_grasps_are_taken_over_where_nothing_near_has_moved() -> None:
+    env = arena(2, 20_003)
+    arm = Driver(env).arm
+    known = Snapshot.of(env)
+    for name in known.objects:
+        known.grasp(arm, name)
+    now = Snapshot.of(env)
+    position, rotation = now.poses["cookies"]
+    now.put("cookies", position + np.array([1.0, 0.0, 0.0]), rotation)
+    now.adopt_grasps(known)
+    far = {n for n in ("butter", "popcorn") if np.linalg.norm((now.position_m(n) - position)[:2]) > 0.2}
+    assert set(now.grasps) == far
     env.close()
