@@ -85,7 +85,7 @@ def test_health_and_metrics(server: ServerProcess) -> None:
     connect(server).infer(observe())
     assert server.metric("predimem_ready") == 1 and server.metric("predimem_sessions") >= 1
     assert server.metric("predimem_reply_seconds_count") >= 1
-    assert server.get("/../etc/passwd")[0] == server.get("/")[0] == 404
+    assert server.get("/../etc/passwd")[0] == server.get("/nothing")[0] == 404
     shown = json.loads(server.get("/status.json")[1])
     assert shown["ready"] and shown["sessions"][-1]["instruction"] == "do it"
 

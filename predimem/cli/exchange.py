@@ -63,6 +63,25 @@ def export_to_lerobot(
     print(f"{export_lerobot(episodes, out, robot)} episodes in {out}")
 
 
+@export_app.command("rerun")
+def export_to_rerun(
+    episode: Annotated[str, typer.Argument(help="An episode's file; with --state-dir the id of a served episode.")],
+    out: Annotated[Path, typer.Option(help="The file to write, such as episode.rrd.")],
+    state_dir: Annotated[Path | None, typer.Option(help="Folder in which `predimem serve` keeps episodes.")] = None,
+    control_hz: Annotated[float, typer.Option(help="Control steps a second of a served episode.")] = 20.0,
+) -> None:
+    """One episode for the Rerun viewer: pictures, subtasks, keyframes and numbers over time."""
+    from predimem.rerun_file import recording_of_episode, recording_of_kept, write_rerun
+
+    if state_dir is None:
+        from predimem.episodes import load_episode
+
+        recording = recording_of_episode(load_episode(episode))
+    else:
+        recording = recording_of_kept(state_dir, episode, control_hz)
+    print(f"{write_rerun(recording, out)}: open it with `rerun {out}`")
+
+
 @import_app.command("robomemarena")
 def import_hdf5(
     data: Annotated[Path, typer.Option(help="Folder with <category>/<task>_dataset/subtask_data/*.hdf5.")],

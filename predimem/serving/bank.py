@@ -9,7 +9,7 @@ import numpy as np
 
 from memory_bank import MemoryBank
 from predimem.serving.store import EpisodeStore, StoredEpisode
-from predimem.types import Observation, Plan
+from predimem.types import Frame, Observation, Plan
 
 
 class SessionBank(MemoryBank):
@@ -50,6 +50,11 @@ class SessionBank(MemoryBank):
                 time_s = last.time_s + (step - last.step) * seconds
                 super().observe(Observation(step, last.images, observation.state, time_s))
         super().observe(observation)
+
+    def frame(self, step: int) -> Frame | None:
+        """The frame of a step that can still be nominated, or is a keyframe. Any thread may ask."""
+        found = self._history.get(step)
+        return found or next((frame for frame in self._keyframes if frame.step == step), None)
 
     @property
     def last_step(self) -> int | None:

@@ -41,6 +41,7 @@ class Engine:
         self.metadata = metadata(config, served)
         self.store = None if config.state.dir is None else EpisodeStore(config.state.dir, config.state)
         self.draining = False
+        self.began_s = time.monotonic()
         self._process: PlannerProcess | None = None
         self._policy = SharedPolicy(served.policy, config.limits.queued_s1, config.s1_batches, self.metrics)
         self._planner = self._make_planner()
@@ -85,6 +86,11 @@ class Engine:
             return False, "the actor hangs"
         trouble = self._planner.trouble
         return True, f"degraded: {trouble}" if trouble else "ok"
+
+    @property
+    def queues(self) -> dict[str, int]:
+        """How many requests wait for each model."""
+        return {"s1": self._policy.depth, "s2": self._planner.depth}
 
     @property
     def planner_pid(self) -> int | None:

@@ -6,25 +6,18 @@ A page runs in a thread of its own and may read files and the store.
 from __future__ import annotations
 
 import json
-from typing import NamedTuple
 
 from predimem.serving.engine import Engine, status
-
-TEXT = "text/plain; charset=utf-8"
-
-
-class Page(NamedTuple):
-    status: int
-    content_type: str
-    body: bytes
+from predimem.serving.page import routes
+from predimem.serving.page.reply import TEXT, Page
 
 
 def open_page(engine: Engine, path: str) -> Page | None:
-    """What is told without a key, to load balancers; None: nothing under this path."""
+    """What is told without a key: to load balancers, and the dashboard without its data; None: nothing here."""
     if path == "/healthz":
         ready, what = engine.health()
         return Page(200 if ready else 503, TEXT, f"{what}\n".encode())
-    return None
+    return routes.shell(path)
 
 
 def page(engine: Engine, path: str) -> Page:
@@ -33,4 +26,4 @@ def page(engine: Engine, path: str) -> Page:
         return Page(200, "text/plain; version=0.0.4; charset=utf-8", engine.metrics.page())
     if path == "/status.json":
         return Page(200, "application/json", json.dumps(status(engine)).encode())
-    return Page(404, TEXT, b"there is no such page\n")
+    return routes.data(engine, path) or Page(404, TEXT, b"there is no such page\n")

@@ -22,7 +22,8 @@ from websockets.http11 import Request, Response
 from predimem.serving import wire
 from predimem.serving.access import Access, tls_context
 from predimem.serving.engine import Engine
-from predimem.serving.pages import TEXT, Page, open_page, page
+from predimem.serving.page.reply import TEXT, Page
+from predimem.serving.pages import open_page, page
 from predimem.serving.refusal import Refusal
 from predimem.serving.sessions import Client
 
@@ -106,10 +107,11 @@ class PolicyServer:
 
     async def _process_request(self, connection: ServerConnection, request: Request) -> Response | None:
         path = request.path.partition("?")[0]
-        if (found := open_page(self._engine, path)) is not None:
+        plain = "Upgrade" not in request.headers
+        if (plain or path != "/") and (found := open_page(self._engine, path)) is not None:
             return _response(found)
         refused = self._access.refusal(request.headers)
-        if refused is None and "Upgrade" not in request.headers:
+        if refused is None and plain:
             loop = asyncio.get_running_loop()
             return _response(await loop.run_in_executor(self._threads, page, self._engine, path))
         if refused is None:
@@ -196,13 +198,16 @@ class PolicyServer:
 
 
 def _response(shown: Page) -> Response:
-    headers = Headers()
-    headers["Content-Type"] = shown.content_type
-    headers["Content-Length"] = str(len(shown.body))
-    headers["Connection"] = "close"
-    headers["Cache-Control"] = "no-store"
-    headers["X-Content-Type-Options"] = "nosniff"
-    return Response(shown.status, http.HTTPStatus(shown.status).phrase, headers, shown.body)
+    headers = {
+        "Content-Type": shown.content_type,
+        "Content-Length": str(len(shown.body)),
+        "Connection": "close",
+        "Cache-Control": "no-store",
+        "Cross-Origin-Resource-Policy": "same-origin",  # pages of others may not show our pictures either
+        "Referrer-Policy": "no-referrer",
+        "X-Content-Type-Options": "nosniff",
+    } | dict(shown.headers)
+    return Response(shown.status, http.HTTPStatus(shown.status).phrase, Headers(headers), shown.body)
 
 
 def _quiet_logger() -> logging.Logger:

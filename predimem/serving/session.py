@@ -16,6 +16,7 @@ from predimem.clock import Clock
 from predimem.serving.bank import SessionBank, restore
 from predimem.serving.config import ServeConfig
 from predimem.serving.metrics import Metrics
+from predimem.serving.page.watch import EpisodeWatch
 from predimem.serving.planners import SessionPlanner, SharedPlanner
 from predimem.serving.policies import SessionPolicy, SharedPolicy
 from predimem.serving.refusal import Refusal
@@ -64,6 +65,7 @@ class Session:
         self.episode_id = episode_id
         self.used_s = time.monotonic()
         self.closed = False
+        self.watch = EpisodeWatch()
         self._parts = parts
         self._lock = threading.Lock()
         self._instruction: str | None = None
@@ -101,6 +103,10 @@ class Session:
         """For those who watch."""
         return self._reply
 
+    def frame(self, step: int) -> Frame | None:
+        """The pictures of a step that is still in memory, for those who watch. Any thread may ask."""
+        return self._bank.frame(step)
+
     def answer(self, request: Request, deadline_s: float) -> dict[str, Any]:
         """The reply to one observation, plain data and one array. Raises Refusal. deadline_s: `time.monotonic`."""
         if not self._lock.acquire(blocking=False):
@@ -135,11 +141,13 @@ class Session:
             raise Refusal("order", "this episode has another prompt; send reset: true to begin again")
         self._planner.call_off()  # an answer to the episode before
         self._agent.reset(prompt, self.episode_id)
+        self.watch.begin()
         self._planner.go_on()
         self._reply, self._pictured_step, self._resumed = None, None, stored is not None
         if stored is not None:
             assert store is not None
             restore(self._bank, self._agent.resume, store, stored, self._parts.served.robot.state_dim)
+            self.watch.resume(stored.plans)
             self._key = stored.key
             self._pictured_step = max(stored.picture_steps, default=None)
             self._memory_from = min(stored.picture_steps, default=0)
@@ -203,6 +211,7 @@ class Session:
 
     def _observe(self, tick: Tick) -> None:
         metrics = self._parts.metrics
+        self.watch.note(tick)
         if tick.plan_age_steps is not None:
             metrics.plan_age.observe(tick.plan_age_steps)
         if tick.plan_arrived and tick.plan_error is None:

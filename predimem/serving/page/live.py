@@ -1,0 +1,70 @@
+"""What happens now, as plain data and pictures."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from predimem.serving.page.pictures import jpeg
+from predimem.serving.page.reply import FOREVER, Page, json_page, missing
+from predimem.serving.session import Session
+
+if TYPE_CHECKING:
+    from predimem.serving.engine import Engine
+
+
+def overview(engine: Engine) -> dict[str, Any]:
+    """The server, and one line for each session."""
+    ready, state = engine.health()
+    told = engine.metadata
+    return {
+        "ready": ready,
+        "state": state,
+        "up_s": round(time.monotonic() - engine.began_s),
+        "queues": engine.queues,
+        "refused": total(engine.metrics.rejected),
+        "restarts": total(engine.metrics.s2_restarts),
+        "server": {key: told[key] for key in ("cameras", "control_hz", "versions", "weights", "memory")},
+        "keeps": engine.store is not None,
+        "sessions": [_line(session) for session in engine.sessions.all()],
+    }
+
+
+def live_episode(engine: Engine, episode_id: str) -> Page:
+    """One session, whole, with the overview, so that a page that is open asks once."""
+    session = _find(engine, episode_id)
+    if session is None:
+        return missing("no such session")
+    return json_page({"overview": overview(engine), "episode": _line(session) | session.watch.view()})
+
+
+def live_picture(engine: Engine, episode_id: str, run: str, step: int, camera: int) -> Page:
+    """What a camera (its place in the metadata) saw at a step that is still in memory."""
+    session = _find(engine, episode_id)
+    frame = session.frame(step) if session is not None and session.watch.run == run else None
+    cameras = engine.served.robot.cameras
+    if frame is None or camera >= len(cameras):
+        return missing("not in memory any more")
+    return Page(200, "image/jpeg", jpeg(frame.images[cameras[camera]]), FOREVER)
+
+
+def total(counter: Any) -> int:
+    """Of a Prometheus counter, over all its labels."""
+    return int(sum(s.value for metric in counter.collect() for s in metric.samples if s.name.endswith("_total")))
+
+
+def _line(session: Session) -> dict[str, Any]:
+    reply = session.last_reply or {}
+    return {
+        "id": session.episode_id,
+        "instruction": session.instruction,
+        "step": reply.get("step"),
+        "subtask": reply.get("subtask"),
+        "planner": reply.get("planner"),
+        "resumed": reply.get("resumed", False),
+        "idle_s": round(time.monotonic() - session.used_s, 1),
+    }
+
+
+def _find(engine: Engine, episode_id: str) -> Session | None:
+    return next((s for s in engine.sessions.all() if s.episode_id == episode_id and s.begun), None)

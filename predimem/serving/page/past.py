@@ -1,0 +1,78 @@
+"""Episodes that are kept on disk, as plain data and pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from memory_bank import MemoryConfig
+from predimem.serving.bank import SessionBank
+from predimem.serving.page.reply import FOREVER, Page, json_page, missing
+from predimem.serving.store import EpisodeStore, StoredEpisode
+from predimem.types import Observation
+
+if TYPE_CHECKING:
+    from predimem.serving.engine import Engine
+
+
+def past_episodes(engine: Engine) -> Page:
+    """The last used first; those that are played at the moment are marked."""
+    playing = {session.episode_id for session in engine.sessions.all()}
+    kept = [] if engine.store is None else engine.store.list()
+    return json_page([episode | {"live": episode["episode_id"] in playing} for episode in kept])
+
+
+def past_episode(engine: Engine, episode_id: str) -> Page:
+    """All that the planner said, and which keyframes were held when.
+
+    spans: [first step, subtask]; answers: [step, confidence or null]; keyframes: [first step, steps held from then
+    on]; pictures: steps with pictures. Steps are those of the observations that the planner decided on.
+    """
+    stored = None if engine.store is None else engine.store.find(episode_id)
+    if stored is None:
+        return missing("no such episode")
+    spans: list[tuple[int, str]] = []
+    for plan in stored.plans:
+        if plan.subtask is not None and (not spans or spans[-1][1] != plan.subtask):
+            spans.append((plan.step, plan.subtask))
+    return json_page(
+        {
+            "id": stored.episode_id,
+            "key": stored.key,
+            "instruction": stored.instruction,
+            "end": max([*stored.picture_steps, *(plan.step for plan in stored.plans)], default=0),
+            "spans": spans,
+            "answers": [(p.step, None if p.confidence is None else round(p.confidence, 3)) for p in stored.plans],
+            "keyframes": list(keyframes_held(stored, engine.served.memory)),
+            "pictures": stored.picture_steps,
+            "cameras": sorted(engine.served.robot.cameras),
+        }
+    )
+
+
+def past_picture(store: EpisodeStore | None, key: int, step: int, camera: int) -> Page:
+    """camera: its place in alphabetical order."""
+    try:
+        if store is None:
+            raise FileNotFoundError
+        return Page(200, "image/png", store.picture_file(key, step, camera).read_bytes(), FOREVER)
+    except FileNotFoundError:
+        return missing("no such picture")
+
+
+def keyframes_held(stored: StoredEpisode, memory: MemoryConfig) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """(first step, the bank's keyframes from then on): the plans' nominations, clustered as the bank did it."""
+    bank, held = SessionBank(memory), ()
+    bank.reset(stored.episode_id, stored.instruction)
+    nominated = {step for plan in stored.plans for step in plan.keyframe_steps}
+    due = sorted(nominated | {plan.step for plan in stored.plans}, reverse=True)
+    for plan in stored.plans:
+        while due and due[-1] <= plan.step:
+            bank.observe(Observation(due.pop(), {}, np.zeros(0, np.float32)))
+        bank.announce(plan.keyframe_steps)
+        bank.nominate(())
+        if bank.keyframe_steps != held:
+            held = bank.keyframe_steps
+            yield plan.step, held

@@ -1,0 +1,50 @@
+// The keyframe bank: what the robot remembers, oldest first.
+
+import { h, list, text } from "./dom.js";
+import { show } from "./pictures.js";
+import { clock } from "./words.js";
+
+/** `address(step, camera)`: of a picture; `open(step)`: a click on a frame. */
+export class Filmstrip {
+  constructor(cameras, address, hz, open) {
+    Object.assign(this, { cameras, address, hz, open });
+    this.strip = h("ol", { class: "strip" });
+    this.empty = h("p", { class: "quiet" }, "Nothing yet. The planner nominates frames that it will need later.");
+    this.element = h("div", { class: "film" }, this.strip, this.empty);
+    this.last = null;
+  }
+
+  draw(steps, current = null) {
+    list(this.strip, steps, (step) => step, (step) => this.frame(step), (frame, step) => {
+      frame.classList.toggle("current", step === current);
+    });
+    this.empty.hidden = steps.length > 0;
+    const newest = steps.at(-1) ?? null;
+    if (newest !== this.last && newest !== null) this.strip.scrollLeft = this.strip.scrollWidth;
+    this.last = newest;
+  }
+
+  frame(step) {
+    const pictures = this.cameras.map((camera, place) => {
+      const image = h("img", { alt: `${camera} at step ${step}`, draggable: "false" });
+      show(image, this.address(step, place));
+      return image;
+    });
+    const button = h("button", { title: `step ${step}`, on: { click: () => this.open(step) } }, h("span", { class: "pictures" }, pictures));
+    button.append(h("span", { class: "caption" }, h("b", {}, `step ${step}`), h("span", {}, clock(step / this.hz))));
+    return h("li", {}, button);
+  }
+}
+
+/** A keyframe at full size, over the page. */
+export function enlarge(dialog, cameras, address, step, hz) {
+  const figures = cameras.map((camera, place) => {
+    const image = h("img", { alt: camera });
+    show(image, address(step, place));
+    return h("figure", {}, image, h("figcaption", {}, camera));
+  });
+  const title = h("h2", {});
+  text(title, `Keyframe of step ${step}, ${clock(step / hz)}`);
+  dialog.replaceChildren(title, h("div", { class: "figures" }, figures), h("button", { on: { click: () => dialog.close() } }, "Close"));
+  dialog.showModal();
+}

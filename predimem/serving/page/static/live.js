@@ -1,0 +1,116 @@
+// A session while it is played.
+
+import { h, text } from "./dom.js";
+import { Filmstrip, enlarge } from "./filmstrip.js";
+import { show } from "./pictures.js";
+import { Timeline } from "./timeline.js";
+import { clock, dash, hues, number, percent } from "./words.js";
+
+const RECENT_STEPS = 2400; // what the timeline shows of a long episode
+
+export function cameraViews(cameras) {
+  const images = cameras.map((camera) => h("img", { alt: camera, draggable: "false" }));
+  const figures = images.map((image, i) => h("figure", {}, image, h("figcaption", {}, cameras[i])));
+  return { images, element: h("section", { class: "cameras", "aria-label": "Cameras" }, figures) };
+}
+
+export function fact(name, title) {
+  const value = h("dd", {}, dash);
+  return { value, element: h("div", { title }, h("dt", {}, name), value) };
+}
+
+export class LiveView {
+  constructor(id, server, large) {
+    this.id = id;
+    this.cameras = server.cameras;
+    this.hz = server.control_hz;
+    this.cameraViews = cameraViews(this.cameras);
+    this.title = h("h1");
+    this.badge = h("span", { class: "badge live" }, "live");
+    this.place = h("span", { class: "place" });
+    this.subtask = h("p", { class: "subtask", "aria-live": "polite" });
+    this.note = h("p", { class: "note" });
+    this.meter = h("i");
+    this.sure = h("b", {}, dash);
+    this.facts = {
+      age: fact("plan age", "Control steps since the observation that the subtask was decided on"),
+      observations: fact("robot", "Observations a second"),
+      s1: fact("S1, actor", "Action chunks a second, and the time of one"),
+      s2: fact("S2, planner", "Plans a second, and the time of one"),
+    };
+    this.timeline = new Timeline();
+    const address = (step, camera) => this.picture(step, camera);
+    this.film = new Filmstrip(this.cameras, address, this.hz, (step) => enlarge(large, this.cameras, address, step, this.hz));
+    this.count = h("span", { class: "count" });
+    this.element = h(
+      "article",
+      { class: "episode" },
+      h("div", { class: "head" }, this.title, h("p", { class: "sub" }, this.badge, h("code", {}, id), this.place)),
+      h(
+        "div",
+        { class: "now" },
+        this.cameraViews.element,
+        h(
+          "section",
+          { class: "card", "aria-label": "Now" },
+          h("h2", {}, "Current subtask"),
+          this.subtask,
+          h("div", { class: "confidence" }, h("span", {}, "S2's confidence"), h("span", { class: "meter" }, this.meter), this.sure),
+          h("dl", { class: "grid" }, Object.values(this.facts).map((made) => made.element)),
+          this.note,
+        ),
+      ),
+      h("section", { class: "card" }, h("h2", {}, "Subtasks, confidence, keyframes"), this.timeline.element),
+      h("section", { class: "card" }, h("h2", {}, "Keyframe bank ", this.count), this.film.element),
+    );
+  }
+
+  picture(step, camera) {
+    return `/page/live/${encodeURIComponent(this.id)}/${this.run}/${step}/${camera}.jpg`;
+  }
+
+  draw(episode) {
+    if (this.run !== episode.run) this.film.strip.replaceChildren();
+    this.run = episode.run;
+    text(this.title, episode.instruction ?? "");
+    const idle = episode.idle_s > 3;
+    this.badge.className = `badge ${idle ? "idle" : "live"}`;
+    text(this.badge, idle ? `idle for ${Math.round(episode.idle_s)} s` : "live");
+    if (episode.step === null) return;
+    text(this.place, `step ${episode.step} · ${clock(episode.step / this.hz)}`);
+    this.cameraViews.images.forEach((image, camera) => show(image, this.picture(episode.step, camera)));
+    this.drawNow(episode);
+    const first = Math.max(0, episode.step - RECENT_STEPS);
+    this.timeline.draw({
+      first,
+      end: episode.step,
+      step: episode.step,
+      hz: this.hz,
+      spans: clip(episode.spans, first),
+      answers: episode.answers.filter(([step]) => step >= first),
+      keyframes: episode.keyframes.filter((step) => step >= first),
+    });
+    this.film.draw(episode.keyframes);
+    text(this.count, episode.keyframes.length ? String(episode.keyframes.length) : "");
+  }
+
+  drawNow(episode) {
+    text(this.subtask, episode.subtask ?? "no subtask yet");
+    this.subtask.className = `subtask ${hues(episode.spans).get(episode.subtask) ?? "none"}`;
+    this.meter.style.setProperty("width", `${100 * (episode.confidence ?? 0)}%`);
+    text(this.sure, percent(episode.confidence));
+    const age = episode.plan_age_steps;
+    text(this.facts.age.value, age === null ? dash : `${age} step${age === 1 ? "" : "s"} · ${clock(age / this.hz)}`);
+    text(this.facts.observations.value, `${number(episode.observations_hz, 1)} Hz`);
+    text(this.facts.s1.value, `${number(episode.s1_hz, 1)} Hz · ${number(episode.s1_ms, 0, " ms")}`);
+    text(this.facts.s2.value, `${number(episode.s2_hz, 1)} Hz · ${number(episode.s2_ms, 0, " ms")}`);
+    const planner = episode.planner && episode.planner !== "ok" ? `${episode.planner}; S1 goes on with this subtask` : "";
+    const held = episode.held ? "the robot is held still until there is a plan" : "";
+    text(this.note, planner || episode.plan_error || held);
+  }
+}
+
+function clip(spans, first) {
+  const inside = spans.filter(([start], i) => (spans[i + 1]?.[0] ?? Infinity) > first);
+  return inside.map(([start, label]) => [Math.max(start, first), label]);
+}

@@ -1,0 +1,140 @@
+// An episode that is kept: one can go back and forth in it.
+
+import { h, text } from "./dom.js";
+import { Filmstrip } from "./filmstrip.js";
+import { icon } from "./icons.js";
+import { cameraViews } from "./live.js";
+import { prepare, show } from "./pictures.js";
+import { Timeline } from "./timeline.js";
+import { at, clock, dash, hues, percent } from "./words.js";
+
+const NEAR = 3; // pictures on both sides that are made ready
+const PLAY_MS = 50;
+
+export class PastView {
+  constructor(episode, hz) {
+    this.episode = episode;
+    this.hz = hz;
+    this.hues = hues(episode.spans);
+    this.pictures = episode.pictures.map((step) => [step]);
+    this.cameraViews = cameraViews(episode.cameras);
+    this.subtask = h("p", { class: "subtask" });
+    this.meter = h("i");
+    this.sure = h("b", {}, dash);
+    this.place = h("span", { class: "place" });
+    this.shown = h("p", { class: "note" });
+    this.count = h("span", { class: "count" });
+    this.timeline = new Timeline((step) => this.seek(step));
+    this.film = new Filmstrip(episode.cameras, (step, camera) => this.picture(step, camera), hz, (step) => this.seek(step));
+    this.slider = h("input", { type: "range", min: "0", max: String(episode.end), "aria-label": "Control step" });
+    this.slider.addEventListener("input", () => this.seek(Number(this.slider.value)));
+    this.playing = h("button", { class: "play", "aria-label": "Play or pause", on: { click: () => this.toggle() } }, icon("play"));
+    const jump = (name, title, go) => h("button", { class: "ghost", title, "aria-label": title, on: { click: go } }, icon(name));
+    this.element = h(
+      "article",
+      { class: "episode past" },
+      h("div", { class: "head" }, h("h1", {}, episode.instruction), h("p", { class: "sub" }, h("span", { class: "badge" }, "past"), h("code", {}, episode.id), this.place)),
+      h(
+        "div",
+        { class: "now" },
+        this.cameraViews.element,
+        h(
+          "section",
+          { class: "card", "aria-label": "At this step" },
+          h("h2", {}, "Subtask at this step"),
+          this.subtask,
+          h("div", { class: "confidence" }, h("span", {}, "S2's confidence"), h("span", { class: "meter" }, this.meter), this.sure),
+          h(
+            "div",
+            { class: "controls" },
+            jump("first", "The keyframe before", () => this.jump(this.marks(), -1)),
+            jump("previous", "The picture before (left arrow)", () => this.jump(episode.pictures, -1)),
+            this.playing,
+            jump("next", "The next picture (right arrow)", () => this.jump(episode.pictures, 1)),
+            jump("last", "The next keyframe", () => this.jump(this.marks(), 1)),
+          ),
+          this.slider,
+          this.shown,
+        ),
+      ),
+      h("section", { class: "card" }, h("h2", {}, "Subtasks, confidence, keyframes"), this.timeline.element),
+      h("section", { class: "card" }, h("h2", {}, "Remembered at this step ", this.count), this.film.element),
+    );
+    this.step = episode.end;
+  }
+
+  /** Called when the element is in the page. */
+  begin() {
+    const { spans, answers, end } = this.episode;
+    this.timeline.draw({ spans, answers, keyframes: this.marks(), end, hz: this.hz, step: this.step });
+    this.seek(this.step);
+  }
+
+  /** All frames that were keyframes at some time. */
+  marks() {
+    this.all ??= [...new Set(this.episode.keyframes.flatMap(([, steps]) => steps))].sort((a, b) => a - b);
+    return this.all;
+  }
+
+  picture(step, camera) {
+    return `/page/past/${this.episode.key}/${step}/${camera}.png`;
+  }
+
+  seek(step) {
+    const { episode } = this;
+    this.step = Math.min(episode.end, Math.max(0, step));
+    this.slider.value = String(this.step);
+    this.timeline.drawn.step = this.step;
+    this.timeline.move(this.step);
+    const subtask = at(episode.spans, this.step)?.[1] ?? null;
+    text(this.subtask, subtask ?? "no subtask yet");
+    this.subtask.className = `subtask ${this.hues.get(subtask) ?? "none"}`;
+    const sure = at(episode.answers, this.step)?.[1] ?? null;
+    this.meter.style.setProperty("width", `${100 * (sure ?? 0)}%`);
+    text(this.sure, percent(sure));
+    text(this.place, `step ${this.step} of ${episode.end} · ${clock(this.step / this.hz)}`);
+    const held = at(episode.keyframes, this.step)?.[1] ?? [];
+    text(this.count, held.length ? String(held.length) : "");
+    this.drawPictures(held);
+  }
+
+  drawPictures(held) {
+    const found = at(this.pictures, this.step)?.[0] ?? this.episode.pictures[0];
+    this.film.draw(held, found);
+    if (found === undefined) {
+      text(this.shown, "No picture of this episode is kept.");
+      return;
+    }
+    text(this.shown, found === this.step ? `Picture of this step` : `Picture of step ${found}, the last one that is kept`);
+    this.cameraViews.images.forEach((image, camera) => show(image, this.picture(found, camera)));
+    const place = this.episode.pictures.indexOf(found);
+    for (const near of this.episode.pictures.slice(Math.max(0, place - NEAR), place + NEAR + 1))
+      this.episode.cameras.forEach((_, camera) => prepare(this.picture(near, camera)));
+  }
+
+  jump(steps, way) {
+    const next = way > 0 ? steps.find((step) => step > this.step) : steps.findLast((step) => step < this.step);
+    if (next !== undefined) this.seek(next);
+  }
+
+  toggle() {
+    if (this.timer) return this.stop();
+    if (this.step >= this.episode.end) this.seek(0);
+    this.playing.replaceChildren(icon("pause"));
+    const steps = Math.max(1, Math.round((this.hz * PLAY_MS) / 1000));
+    this.timer = setInterval(() => (this.step >= this.episode.end ? this.stop() : this.seek(this.step + steps)), PLAY_MS);
+  }
+
+  stop() {
+    clearInterval(this.timer);
+    this.timer = null;
+    this.playing.replaceChildren(icon("play"));
+  }
+
+  key(event) {
+    const ways = { ArrowLeft: -1, ArrowRight: 1 };
+    if (event.target instanceof HTMLInputElement || !(event.key in ways)) return;
+    event.preventDefault();
+    this.jump(this.episode.pictures, ways[event.key]);
+  }
+}

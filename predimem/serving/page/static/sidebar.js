@@ -1,0 +1,58 @@
+// The lists at the side: sessions that are live, episodes that are kept.
+
+import { h, list, text } from "./dom.js";
+import { ago } from "./words.js";
+
+const IDLE_S = 3; // without an observation: the robot pauses, or is gone
+const byId = (id) => document.getElementById(id);
+
+export function hash(kind, id) {
+  return `#/${kind}/${encodeURIComponent(id)}`;
+}
+
+function entry(kind, item) {
+  const title = h("b", {}, item.instruction ?? "");
+  const line = h("span", { class: "line" });
+  const foot = h("span", { class: "foot" }, h("code", {}, item.id), h("span", { class: "when" }));
+  return h("li", {}, h("a", { href: hash(kind, item.id) }, h("span", { class: "dot" }), h("span", { class: "words" }, title, line, foot)));
+}
+
+function mark(element, item, route, kind) {
+  element.firstChild.toggleAttribute("aria-current", route.kind === kind && route.id === item.id);
+}
+
+export function drawLive(sessions, route) {
+  text(byId("live-count"), sessions.length ? String(sessions.length) : "");
+  if (!sessions.length) {
+    list(byId("live"), [0], () => "none", () => h("li", { class: "quiet" }, "No robot is connected."));
+    return;
+  }
+  list(byId("live"), sessions, (session) => session.id, (session) => entry("live", session), (element, session) => {
+    text(element.querySelector("b"), session.instruction ?? "");
+    text(element.querySelector(".line"), session.subtask || "no subtask yet");
+    text(element.querySelector(".when"), session.idle_s > IDLE_S ? `idle ${Math.round(session.idle_s)} s` : `step ${session.step ?? 0}`);
+    element.classList.toggle("idle", session.idle_s > IDLE_S);
+    element.classList.toggle("trouble", (session.planner ?? "ok") !== "ok");
+    mark(element, session, route, "live");
+  });
+}
+
+export function drawPast(episodes, keeps, route) {
+  const wanted = byId("filter").value.trim().toLowerCase();
+  const items = episodes.map((episode) => ({ ...episode, id: episode.episode_id }));
+  const shown = items.filter((item) => `${item.instruction} ${item.id}`.toLowerCase().includes(wanted));
+  text(byId("past-count"), items.length ? String(items.length) : "");
+  byId("filter").hidden = items.length < 8;
+  if (!items.length) {
+    const why = keeps ? "None is kept yet." : "None is kept: the server runs without --state-dir.";
+    list(byId("past"), [0], () => why, () => h("li", { class: "quiet" }, why));
+    return;
+  }
+  const now = Date.now() / 1000;
+  list(byId("past"), shown, (item) => item.id, (item) => entry("past", item), (element, item) => {
+    text(element.querySelector("b"), item.instruction);
+    text(element.querySelector(".when"), item.live ? "live" : ago(now - item.used_s));
+    element.classList.toggle("live", item.live);
+    mark(element, item, route, "past");
+  });
+}

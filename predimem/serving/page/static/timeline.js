@@ -1,0 +1,124 @@
+// One episode along its control steps: subtasks, the planner's confidence, keyframes.
+
+import { h, s } from "./dom.js";
+import { clock, hues } from "./words.js";
+
+const HEIGHT = 118;
+const SUBTASKS = { y: 4, height: 34 };
+const CONFIDENCE = { y: 48, height: 34 };
+const KEYFRAMES = 94;
+const MARGIN = 10;
+
+/** `seek(step)`: a click or a drag; without it the timeline only shows. */
+export class Timeline {
+  constructor(seek = null) {
+    this.svg = s("svg", { class: "timeline", role: "img", "aria-label": "Subtasks, confidence and keyframes over time" });
+    this.element = h("div", { class: "timeline-box" }, this.svg);
+    this.drawn = null;
+    this.cursor = null;
+    new ResizeObserver(() => this.drawn && this.draw(this.drawn)).observe(this.element);
+    if (seek) this.follow(seek);
+  }
+
+  /** episode: `spans`, `answers`, `keyframes` (steps), `end`, `hz`; `step`: where the cursor is. */
+  draw(episode) {
+    this.drawn = episode;
+    const width = Math.max(200, this.element.clientWidth);
+    const { spans, answers, keyframes, end, hz, step } = episode;
+    this.scale = { first: episode.first ?? 0, last: Math.max(end, (episode.first ?? 0) + 1), width };
+    const colours = hues(spans);
+    this.svg.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
+    this.svg.setAttribute("height", HEIGHT);
+    this.svg.replaceChildren(
+      s("rect", { class: "lane", x: MARGIN, y: SUBTASKS.y, width: width - 2 * MARGIN, height: SUBTASKS.height, rx: 6 }),
+      ...spans.map((span, i) => this.span(span, spans[i + 1]?.[0] ?? end, colours.get(span[1]), step)),
+      ...this.confidence(answers),
+      ...keyframes.map((at) => this.keyframe(at)),
+      ...this.axis(hz),
+    );
+    this.cursor = s("g", { class: "cursor" }, s("line", { y1: 0, y2: KEYFRAMES + 6 }), s("circle", { r: 4, cy: 0 }));
+    this.svg.append(this.cursor);
+    this.move(step);
+  }
+
+  move(step) {
+    const x = this.x(step);
+    this.cursor?.setAttribute("transform", `translate(${x} 0)`);
+  }
+
+  x(step) {
+    const { first, last, width } = this.scale;
+    return MARGIN + ((step - first) / (last - first)) * (width - 2 * MARGIN);
+  }
+
+  span([from, label], to, colour, step) {
+    const x = this.x(from);
+    const width = Math.max(2, this.x(to) - x);
+    const current = from <= step && step <= to;
+    const group = s("g", { class: `span ${colour}${current ? " current" : ""}` });
+    group.append(
+      s("title", {}, `${label} (steps ${from} to ${to})`),
+      s("rect", { x, y: SUBTASKS.y, width: Math.max(1, width - 1.5), height: SUBTASKS.height, rx: Math.min(6, width / 2) }),
+    );
+    const letters = Math.floor((width - 18) / 7);
+    if (letters > 3) {
+      const shown = label.length > letters ? `${label.slice(0, letters - 1)}…` : label;
+      group.append(s("text", { x: x + 9, y: SUBTASKS.y + SUBTASKS.height / 2 + 4.5 }, shown));
+    }
+    return group;
+  }
+
+  confidence(answers) {
+    const { y, height } = CONFIDENCE;
+    const known = answers.filter(([, value]) => value !== null);
+    const guide = [0, 1].map((value) =>
+      s("line", { class: "guide", x1: MARGIN, x2: this.scale.width - MARGIN, y1: y + height * (1 - value), y2: y + height * (1 - value) }),
+    );
+    if (!known.length) return guide;
+    const points = known.map(([step, value]) => `${this.x(step).toFixed(1)},${(y + height * (1 - value)).toFixed(1)}`);
+    const base = y + height;
+    const area = `${this.x(known[0][0])},${base} ${points.join(" ")} ${this.x(known.at(-1)[0])},${base}`;
+    return [
+      ...guide,
+      s("polygon", { class: "area", points: area }),
+      s("polyline", { class: "curve", points: points.join(" ") }),
+    ];
+  }
+
+  keyframe(step) {
+    const x = this.x(step);
+    const points = `${x - 5},${KEYFRAMES} ${x},${KEYFRAMES - 6} ${x + 5},${KEYFRAMES} ${x},${KEYFRAMES + 6}`;
+    return s("polygon", { class: "keyframe", points }, s("title", {}, `keyframe of step ${step}`));
+  }
+
+  axis(hz) {
+    const { first, last, width } = this.scale;
+    const wanted = (last - first) / Math.max(2, Math.floor(width / 110));
+    const power = 10 ** Math.floor(Math.log10(Math.max(1, wanted)));
+    const every = [1, 2, 5, 10].map((m) => m * power).find((m) => m >= wanted) ?? 10 * power;
+    const marks = [];
+    for (let step = Math.ceil(first / every) * every; step <= last; step += every) {
+      const x = this.x(step);
+      const side = x > width - 60 ? "end" : x < 40 ? "start" : "middle";
+      marks.push(s("text", { class: "tick", x, y: HEIGHT - 4, "text-anchor": side }, `${step} · ${clock(step / hz)}`));
+    }
+    return marks;
+  }
+
+  follow(seek) {
+    const go = (event) => {
+      const box = this.svg.getBoundingClientRect();
+      const part = (event.clientX - box.left - MARGIN) / (box.width - 2 * MARGIN);
+      const { first, last } = this.scale;
+      seek(Math.round(first + Math.min(1, Math.max(0, part)) * (last - first)));
+    };
+    this.element.classList.add("seekable");
+    this.svg.addEventListener("pointerdown", (event) => {
+      this.svg.setPointerCapture(event.pointerId);
+      go(event);
+    });
+    this.svg.addEventListener("pointermove", (event) => {
+      if (event.buttons & 1) go(event);
+    });
+  }
+}
