@@ -1,7 +1,8 @@
 """`predimem.json`: what a planner's weights were trained for, beside its Hugging Face files.
 
 The runtime builds its memory bank and its prompts from this file, so that they cannot drift from the
-training. The rest of the folder is a stock Qwen3-VL checkpoint.
+training. The rest of the folder is a stock Qwen3-VL checkpoint; only a planner that was never trained has a seed
+here in place of weights there.
 """
 
 from __future__ import annotations
@@ -27,12 +28,14 @@ class PlannerCheckpointError(ValueError):
 @dataclass(frozen=True)
 class PlannerSpec:
     """prompt and memory: as in training. max_new_tokens: the longest answer decoded.
-    training: where the weights come from (config, seed, figures), for the record."""
+    training: where the weights come from (config, seed, figures), for the record.
+    drawn_seed: the folder holds no weights: they are drawn at random from this seed (`draw_model`)."""
 
     prompt: PromptConfig = field(default_factory=PromptConfig)
     memory: MemoryConfig = field(default_factory=MemoryConfig)
     max_new_tokens: int = 64
     training: dict[str, Any] = field(default_factory=dict)
+    drawn_seed: int | None = None
 
     def __post_init__(self) -> None:
         if self.prompt.recent_window != self.memory.recent_window:
@@ -69,3 +72,16 @@ def read_spec(folder: str | Path) -> PlannerSpec:
         return from_dict(PlannerSpec, data, where=str(path))
     except (ConfigError, ValueError) as error:
         raise PlannerCheckpointError(f"{error}: export the planner again") from error
+
+
+def draw_model(config: Any, seed: int) -> Any:
+    """A stock Qwen3-VL in float32 whose weights are drawn from `seed`. config: a Qwen3VLConfig.
+
+    On a CPU; the same numbers as a tiny base of the same config and seed without a pretrained tower.
+    """
+    import torch
+    from transformers import Qwen3VLForConditionalGeneration
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return Qwen3VLForConditionalGeneration(config)

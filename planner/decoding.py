@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from planner.checkpoint import PlannerCheckpointError, PlannerSpec, read_spec
+from planner.checkpoint import PlannerCheckpointError, PlannerSpec, draw_model, read_spec
 from planner.forward import TextForward
 from planner.greedy import Decoded, greedy_decode
 from planner.inputs import InputReader
@@ -99,7 +99,7 @@ def load_planner(path: str | Path, device: str = "cpu", timesteps: int = 128) ->
     Raises PlannerCheckpointError if the folder, a file or a weight is missing, or a file is truncated.
     """
     from safetensors import SafetensorError
-    from transformers import AutoProcessor, Qwen3VLForConditionalGeneration
+    from transformers import AutoConfig, AutoProcessor, Qwen3VLForConditionalGeneration
     from transformers.utils import logging
 
     logging.disable_progress_bar()
@@ -111,9 +111,13 @@ def load_planner(path: str | Path, device: str = "cpu", timesteps: int = 128) ->
     spec = read_spec(folder)
     dtype = torch.float32 if device == "cpu" else torch.bfloat16
     try:
-        loaded: Any = Qwen3VLForConditionalGeneration.from_pretrained(
-            folder, dtype=dtype, local_files_only=True, output_loading_info=True
-        )
+        if spec.drawn_seed is not None:
+            drawn = draw_model(AutoConfig.from_pretrained(folder, local_files_only=True), spec.drawn_seed)
+            loaded: Any = drawn.to(dtype), {"missing_keys": [], "mismatched_keys": []}
+        else:
+            loaded = Qwen3VLForConditionalGeneration.from_pretrained(
+                folder, dtype=dtype, local_files_only=True, output_loading_info=True
+            )
         model, info = loaded
         processor = AutoProcessor.from_pretrained(folder, local_files_only=True)
     except (OSError, SafetensorError, ValueError, RuntimeError, KeyError) as error:

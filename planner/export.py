@@ -1,25 +1,40 @@
-"""From a training checkpoint to the planner that is shipped: no head, no objective, stock Qwen3-VL."""
+"""From a training checkpoint to the planner that is shipped: no head, no objective, stock Qwen3-VL.
+
+Planners of one arena have one frozen vision tower, two thirds of their bytes. With `tower_shard` it is written as a
+file of its own, in Hugging Face's layout of a checkpoint in several files, so that folders side by side can share it
+(`predimem.weight_files.place_weights`).
+"""
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import load_file, save_file
 from transformers import AutoProcessor, Qwen3VLForConditionalGeneration
 
-from planner.checkpoint import PlannerSpec, write_spec
+from planner.checkpoint import PlannerSpec, draw_model, write_spec
 from planner.model import CONFIG_KEY
 
+WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
+TOWER_SHARD, TEXT_SHARD = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
+TOWER = "model.visual."
 
-def export_planner(source: str | Path, target: str | Path, spec: PlannerSpec, dtype: torch.dtype) -> None:
+
+def export_planner(
+    source: str | Path, target: str | Path, spec: PlannerSpec, dtype: torch.dtype, tower_shard: bool = False
+) -> None:
     """Write the checkpoint `source` without its head to `target`, with `predimem.json`, atomically.
 
-    Raises RuntimeError if `source` lacks a weight of plain Qwen3-VL.
+    tower_shard: the vision tower in a file of its own. With `spec.drawn_seed` no weights are written at all. Raises
+    RuntimeError if `source` lacks a weight of plain Qwen3-VL, or has others than those that the seed gives.
     """
     source, target = Path(source), Path(target)
-    model, info = _load(source, dtype)
+    model, info = _load(source, dtype if spec.drawn_seed is None else torch.float32)
     if info["missing_keys"]:
         raise RuntimeError(f"{source} lacks weights of Qwen3-VL, first {sorted(info['missing_keys'])[0]}")
     if hasattr(model.config, CONFIG_KEY):
@@ -30,8 +45,51 @@ def export_planner(source: str | Path, target: str | Path, spec: PlannerSpec, dt
     model.save_pretrained(partial)
     AutoProcessor.from_pretrained(source).save_pretrained(partial)
     write_spec(partial, spec)
+    if spec.drawn_seed is not None:
+        _check_drawn(model, spec.drawn_seed, source)
+        (partial / WEIGHTS).unlink()
+    elif tower_shard:
+        split_tower(partial)
+    for path in partial.glob("*.safetensors"):
+        path.chmod(0o644)  # safetensors writes for the owner alone
     shutil.rmtree(target, ignore_errors=True)
     partial.rename(target)
+
+
+def split_tower(folder: str | Path) -> None:
+    """Split the one file of weights of an exported planner in two, tower and text; nothing to do if it is split.
+
+    The tower's file depends on the tower's weights alone. Interrupted, the folder still loads as it was.
+    """
+    folder = Path(folder)
+    if (folder / INDEX).is_file() and not (folder / WEIGHTS).is_file():
+        return
+    tensors = load_file(folder / WEIGHTS)
+    shard_of = {name: TOWER_SHARD if name.startswith(TOWER) else TEXT_SHARD for name in sorted(tensors)}
+    for shard in (TOWER_SHARD, TEXT_SHARD):
+        part = {name: tensors[name] for name, its in shard_of.items() if its == shard}
+        _write(folder / shard, lambda path, part=part: save_file(part, path, {"format": "pt"}))
+    total = {
+        "total_parameters": sum(tensor.numel() for tensor in tensors.values()),
+        "total_size": sum(tensor.nbytes for tensor in tensors.values()),
+    }
+    text = json.dumps({"metadata": total, "weight_map": shard_of}, indent=2) + "\n"
+    _write(folder / INDEX, lambda path: path.write_text(text))
+    (folder / WEIGHTS).unlink()
+
+
+def _write(path: Path, write: Any) -> None:
+    partial = path.with_name(path.name + ".partial")
+    write(partial)
+    partial.chmod(0o644)
+    os.replace(partial, path)
+
+
+def _check_drawn(model: Qwen3VLForConditionalGeneration, seed: int, source: Path) -> None:
+    drawn = draw_model(model.config, seed).state_dict()
+    other = [name for name, tensor in model.state_dict().items() if not torch.equal(tensor, drawn[name])]
+    if other:
+        raise RuntimeError(f"{source} holds other weights than those drawn from seed {seed}, first {other[0]}")
 
 
 def _load(source: Path, dtype: torch.dtype) -> tuple[Qwen3VLForConditionalGeneration, dict[str, Any]]:

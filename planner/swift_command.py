@@ -12,7 +12,7 @@ PLUGIN = Path(__file__).with_name("sft.py")
 
 @dataclass(frozen=True)
 class SftConfig:
-    """How ms-swift trains. gpus: 0 trains on the CPU in float32, with `threads` threads.
+    """How ms-swift trains. gpus: 0 trains on the CPU in float32, with `threads` threads in all stages.
 
     warmup_ratio: share of the steps. deepspeed: a preset of ms-swift ("zero2", "zero3") or null.
     save_steps: training resumes from the last of these. scheduler, beta2: as transformers names them.
@@ -107,7 +107,8 @@ def swift_environment(config: SftConfig, features: Path | None = None) -> dict[s
     if features is not None:
         variables[FEATURES] = str(features)
     if config.gpus == 0:
-        return variables | {"OMP_NUM_THREADS": str(config.threads), "HF_HUB_OFFLINE": "1"}
+        threads = {name: str(config.threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
+        return variables | threads | {"HF_HUB_OFFLINE": "1"}
     return variables | {"NPROC_PER_NODE": str(config.gpus)}
 
 

@@ -5,7 +5,7 @@
     data     the SFT JSONL
     features the tower's features of its pictures (with `feature_table`)
     sft      `swift sft` with the project's plug-in
-    export   the head dropped, `predimem.json` written
+    export   the head dropped, `predimem.json` written; a planner that is neither trained nor pretrained is its seed
 
 A stage whose result exists is skipped, so that after Ctrl-C the same command goes on. The 8B model
 takes the same way; only the first two stages differ, by the config.
@@ -43,7 +43,7 @@ class TrainConfig:
     cache_features: see `ObjectiveConfig`, whose other fields follow from prompt and tokenizer.
     vision: pretraining of a tiny tower; null leaves it as the base has it. feature_table: run the tower once over
     every picture of the training set and keep what it says in `vision.directory`, with the pictures, for all
-    trainings that share the tower. export_dtype: of the weights.
+    trainings that share the tower; the tower is then exported as a file of its own. export_dtype: of the weights.
     """
 
     episodes: str | tuple[str, ...] = "runs/data/mikasa"
@@ -103,6 +103,7 @@ def train(
         variables = [f"{name}={value}" for name, value in run.environment().items()]
         print(shlex.join(["env", *variables, *run.swift_command()]))
         return run.exported
+    run.set_threads()
     run.claim()
     run.base()
     if config.sft.epochs > 0:
@@ -124,6 +125,13 @@ class _Run:
         out = self.out
         data = out / "data" / "train.jsonl"
         return swift_command(self.config.sft, out / "base", data, out / "sft", self.config.seed)
+
+    def set_threads(self) -> None:
+        """On a CPU all stages keep to `sft.threads`, whatever OMP_NUM_THREADS says: on busy cores more of them spin."""
+        import torch
+
+        if self.config.sft.gpus == 0:
+            torch.set_num_threads(max(1, self.config.sft.threads))
 
     def claim(self) -> None:
         """Note the config in `out`, or check that it is the one noted there."""
@@ -167,7 +175,6 @@ class _Run:
         folder = Path(config.vision.directory)
         labels, frames, held_out = None, np.zeros((0, 0, 0, 3), np.uint8), np.zeros((0, 0, 0, 3), np.uint8)
         if not (folder / "vision.safetensors").is_file():
-            torch.set_num_threads(max(1, config.sft.threads))
             training, validation = split_episodes(self.episodes, config.dataset.validation_fraction)
             rng = np.random.default_rng(config.vision.seed)
             cameras, limit = config.prompt.cameras, config.vision.max_frames
@@ -200,12 +207,10 @@ class _Run:
         folder = self._shared("features")
         if folder is None or (self.out / "sft" / "done").is_file():
             return
-        import torch
         from transformers import AutoProcessor
 
         from planner.feature_table import add_features, pictures_of
 
-        torch.set_num_threads(max(1, self.config.sft.threads))
         model = PrediMemForConditionalGeneration.from_pretrained(self.out / "base")
         processor: Any = AutoProcessor.from_pretrained(self.out / "base")
         pictures = pictures_of(self.out / "data" / "train.jsonl")
@@ -241,5 +246,7 @@ class _Run:
             assert last is not None, "swift sft ended without an error and without a checkpoint"
             checkpoint, steps = last, int(last.name.rsplit("-", 1)[1])
         record = {"config": to_dict(config), "steps": steps}
-        spec = PlannerSpec(config.prompt, config.memory, config.max_new_tokens, training=record)
-        export_planner(checkpoint, self.exported, spec, getattr(torch, config.export_dtype))
+        drawn = config.seed if steps == 0 and config.base.pretrained is None and config.vision is None else None
+        spec = PlannerSpec(config.prompt, config.memory, config.max_new_tokens, training=record, drawn_seed=drawn)
+        dtype = getattr(torch, config.export_dtype)
+        export_planner(checkpoint, self.exported, spec, dtype, tower_shard=config.feature_table)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 import torch
@@ -12,10 +13,11 @@ from transformers import AutoModelForImageTextToText, Qwen3VLForConditionalGener
 from planner.base import make_tiny_base
 from planner.checkpoint import PlannerCheckpointError, PlannerSpec, read_spec
 from planner.decoding import load_planner
-from planner.export import export_planner
+from planner.export import TEXT_SHARD, TOWER_SHARD, export_planner, split_tower
 from planner.model import ObjectiveConfig, PrediMemForConditionalGeneration
 from planner.replay import Replay
 from predimem.interfaces import Planner
+from predimem.weight_files import place_weights
 from tests.planner.builders import BASE, MEMORY, PROMPT, encode_batch
 
 SPEC = PlannerSpec(PROMPT, MEMORY, max_new_tokens=20, training={"seed": 0})
@@ -58,6 +60,75 @@ def test_half_precision_halves_the_file(checkpoint, exported, tmp_path):
     size = (tmp_path / "half" / "model.safetensors").stat().st_size
     assert size < 0.6 * (exported / "model.safetensors").stat().st_size
     assert load_planner(tmp_path / "half")._model.dtype == torch.float32
+
+
+@pytest.fixture(scope="module")
+def sharded(checkpoint):
+    folder = checkpoint.with_name("sharded")
+    export_planner(checkpoint, folder, SPEC, torch.float32, tower_shard=True)
+    return folder
+
+
+def test_the_tower_in_a_file_of_its_own_is_the_same_stock_checkpoint(exported, sharded):
+    assert not (sharded / "model.safetensors").exists()
+    whole = Qwen3VLForConditionalGeneration.from_pretrained(exported).state_dict()
+    split, info = AutoModelForImageTextToText.from_pretrained(sharded, output_loading_info=True)
+    assert not any(info[problem] for problem in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+    assert all(torch.equal(tensor, whole[name]) for name, tensor in split.state_dict().items())
+
+
+def test_the_towers_file_depends_on_the_tower_alone(checkpoint, sharded, tmp_path):
+    from safetensors.torch import load_file, save_file
+
+    shutil.copytree(checkpoint, tmp_path / "other")
+    tensors = load_file(checkpoint / "model.safetensors")
+    text = {name: tensor + 1 if "language_model" in name else tensor for name, tensor in tensors.items()}
+    save_file(text, tmp_path / "other" / "model.safetensors", {"format": "pt"})
+    export_planner(tmp_path / "other", tmp_path / "export", SPEC, torch.float32, tower_shard=True)
+    assert (tmp_path / "export" / TOWER_SHARD).read_bytes() == (sharded / TOWER_SHARD).read_bytes()
+    assert (tmp_path / "export" / TEXT_SHARD).read_bytes() != (sharded / TEXT_SHARD).read_bytes()
+
+
+def test_an_export_is_split_afterwards(exported, sharded, tmp_path):
+    folder = shutil.copytree(exported, tmp_path / "export")
+    for _ in range(2):
+        split_tower(folder)
+        assert {p.name: p.read_bytes() for p in folder.iterdir()} == {p.name: p.read_bytes() for p in sharded.iterdir()}
+
+
+@pytest.mark.parametrize("shard", [TOWER_SHARD, TEXT_SHARD])
+@pytest.mark.parametrize("keep", [None, 0, 1000, 0.999])
+def test_a_shard_that_is_missing_or_truncated(sharded, tmp_path, shard, keep):
+    folder = shutil.copytree(sharded, tmp_path / "broken")
+    data = (folder / shard).read_bytes()
+    (folder / shard).unlink()
+    if keep is not None:
+        (folder / shard).write_bytes(data[: keep if keep >= 1 else int(keep * len(data))])
+    with pytest.raises(PlannerCheckpointError, match="missing or truncated"):
+        load_planner(folder)
+
+
+def test_a_planner_that_shares_its_tower(sharded, tmp_path, episodes):
+    first, second = (place_weights(sharded, tmp_path, name) for name in ("a", "b"))
+    assert (second / TOWER_SHARD).is_symlink()
+    assert load_planner(second)._model.dtype == torch.float32
+    (first / TOWER_SHARD).unlink()
+    with pytest.raises(PlannerCheckpointError, match="missing or truncated"):
+        load_planner(second)
+
+
+def test_a_planner_that_is_its_seed(checkpoint, exported, tmp_path):
+    drawn = replace(SPEC, drawn_seed=0)
+    export_planner(checkpoint, tmp_path / "drawn", drawn, torch.float16)
+    assert not list((tmp_path / "drawn").glob("*.safetensors"))
+    before = torch.random.get_rng_state()
+    weights = load_planner(tmp_path / "drawn")._model.state_dict()
+    assert torch.equal(torch.random.get_rng_state(), before)
+    trained = load_planner(exported)._model.state_dict()
+    assert weights.keys() == trained.keys() and all(torch.equal(weights[name], trained[name]) for name in weights)
+    with pytest.raises(RuntimeError, match="other weights than those drawn from seed 1"):
+        export_planner(checkpoint, tmp_path / "other", replace(SPEC, drawn_seed=1), torch.float16)
+    assert not (tmp_path / "other").exists()
 
 
 def test_an_untrained_planner_gives_an_invalid_plan_not_a_crash(exported, episodes):

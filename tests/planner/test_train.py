@@ -124,7 +124,9 @@ def test_samples_in_the_order_of_the_jsonl(tmp_path):
     command = swift_command(config, tmp_path / "base", tmp_path / "data", tmp_path / "sft", seed=0)
     options = dict(zip(command[2::2], command[3::2], strict=True))
     assert options["--dataset_shuffle"] == options["--train_dataloader_shuffle"] == "false"
-    assert swift_environment(config, tmp_path / "table")["PREDIMEM_FEATURES"] == str(tmp_path / "table")
+    environment = swift_environment(config, tmp_path / "table")
+    assert environment["PREDIMEM_FEATURES"] == str(tmp_path / "table")
+    assert environment["OMP_NUM_THREADS"] == environment["MKL_NUM_THREADS"] == "1"
     with pytest.raises(ValueError, match="one epoch"):
         SftConfig(epochs=2, gpus=0, group_lengths=True)
 
@@ -132,9 +134,13 @@ def test_samples_in_the_order_of_the_jsonl(tmp_path):
 def test_an_untrained_planner_is_its_base(small, tmp_path):
     text = small.read_text().replace("epochs: 1", "epochs: 0").split("vision:")
     small.write_text(text[0] + text[1].partition("\n")[2])
+    torch.set_num_threads(2)
     folder = train(small, episodes=str(tmp_path / "no episodes needed"), out=str(tmp_path / "out"))
+    assert torch.get_num_threads() == 1  # of `sft.threads`
     planner = load_planner(folder)
-    assert planner.spec.training["steps"] == 0
+    assert planner.spec.training["steps"] == 0 and planner.spec.drawn_seed == 0
+    base = Qwen3VLForConditionalGeneration.from_pretrained(tmp_path / "out" / "base").state_dict()
+    assert all(torch.equal(tensor, base[name]) for name, tensor in planner._model.state_dict().items())
     assert not (tmp_path / "out" / "data").exists()
 
 
