@@ -51,16 +51,16 @@ def _read(path: Path, before: tuple[Path, ...]) -> Any:
     base = _read(path.parent / parent, (*before, path.resolve()))
     if not isinstance(base, dict):
         raise ConfigError(f"{path.parent / parent}, which {path} extends, is no mapping")
-    return _merged(base, data)
+    return merged(base, data)
 
 
-def _merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+def merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     """`base` with `changes`, mappings merged key by key."""
-    merged = dict(base)
+    result = dict(base)
     for key, value in changes.items():
-        old = merged.get(key)
-        merged[key] = _merged(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
-    return merged
+        old = result.get(key)
+        result[key] = merged(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+    return result
 
 
 def from_dict(cls: type[T], data: Any, where: str = "config") -> T:

@@ -288,7 +288,8 @@ _VERIFIED: set[tuple[str, int, int]] = set()  # path, size and time of change
 def load_episodes(root: str | Path) -> list[Episode]:
     """All episodes below `root`, in the order of `list_episodes`; a progress bar if it takes long.
 
-    Verified, unless this process has done so before and the file has not changed since. In threads: unpacking and hashing, nearly all of the work (0.4 ms a picture of 128 px), leave Python's lock.
+    Verified, unless this process has done so before and the file has not changed since: in threads, since unpacking
+    and hashing, nearly all of the work (0.4 ms a picture of 128 px), leave Python's lock.
     """
     from tqdm import tqdm
 

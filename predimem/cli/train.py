@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from predimem.cli.options import split
+
 if TYPE_CHECKING:
     from actor.train import ActorTrainConfig
 
-app = typer.Typer(no_args_is_help=True, help="Train the planner (S2) or the actor (S1).")
+app = typer.Typer(no_args_is_help=True, help="Train the planner (S2), the actor (S1), or all.")
 
 
 @app.command("planner")
@@ -29,6 +31,30 @@ def train_planner(
     exported = train(config, episodes=episodes, out=out, seed=seed, dry_run=dry_run)
     if not dry_run:
         print(f"exported to {exported}")
+
+
+@app.command("arena")
+def train_arena(
+    config: Annotated[Path, typer.Option(help="What to train from which data.")] = Path("configs/train_arena.yaml"),
+    out: Annotated[str | None, typer.Option(help="Folder for everything; default: the config's.")] = None,
+    only: Annotated[str, typer.Option(help="Stages or kinds of them, comma-separated, and what they need.")] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the stages and whether they are done.")] = False,
+) -> None:
+    """Generate all data and train all models that play the arena. Ctrl-C, then again: goes on."""
+    from predimem.config import load_config
+    from predimem.retrain import RetrainConfig, choose_stages, plan_stages
+    from predimem.stages import is_done, run_stages, shown
+
+    recipe = load_config(RetrainConfig, config)
+    recipe = replace(recipe, out=out or recipe.out)
+    stages = choose_stages(plan_stages(recipe), split(only))
+    if dry_run:
+        for number, stage in enumerate(stages, start=1):
+            state = "is there" if is_done(stage, Path(recipe.out)) else shown(stage)
+            print(f"[{number}/{len(stages)}] {stage.name}: {state}")
+        return
+    weights = run_stages(stages, Path(recipe.out))
+    print(f"weights in {weights}: predimem eval --config configs/eval/arena.yaml --weights {weights}")
 
 
 @app.command("actor")

@@ -1,0 +1,144 @@
+"""Running stages one after the other: each is a process, and one whose result exists is skipped."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import yaml
+
+from predimem.config import ConfigError, differences
+from predimem.retrain import Stage
+from predimem.weight_files import WeightsError, place_weights, weights_hash
+
+DONE = "done"  # folder of notes: with which config a stage was run
+
+
+class StageError(ValueError):
+    """A stage that failed; the message names its command."""
+
+
+def run_stages(stages: Sequence[Stage], out: Path) -> Path:
+    """Run what is not done yet; the folder of all weights.
+
+    A finished stage is noted with its config in `out`/done. Ctrl-C (or SIGTERM) is passed on to the running stage,
+    whose end is waited for; the same call then goes on. Raises ConfigError where `out` holds a stage of another
+    config, before anything runs, and StageError if a stage fails.
+    """
+    weights = out / "weights"
+    todo = [stage for stage in stages if not is_done(stage, out)]
+    began = time.monotonic()
+    for number, stage in enumerate(stages, start=1):
+        title = f"[{number}/{len(stages)}] {stage.name}"
+        if stage in todo:
+            print(f"{title}: {shown(stage)}", flush=True)
+            seconds = _run(stage)
+            note = _note(stage, out)
+            note.parent.mkdir(parents=True, exist_ok=True)
+            partial = note.with_suffix(".partial")
+            partial.write_text(json.dumps(stage.config, indent=1))
+            partial.rename(note)
+            print(f"{title}: done in {_time(seconds)}, {_time(time.monotonic() - began)} in all", flush=True)
+        else:
+            print(f"{title}: is there ({stage.result})", flush=True)
+        if stage.weights is not None and not _is_placed(stage, weights):
+            place_weights(stage.result, weights, stage.weights)
+    return weights
+
+
+def is_done(stage: Stage, out: Path) -> bool:
+    """Raises ConfigError if the stage was done with another config than it would be run with now."""
+    note = _note(stage, out)
+    if not (note.is_file() and stage.result.is_dir()):
+        return False
+    before, now = json.loads(note.read_text()), json.loads(json.dumps(stage.config))
+    if before != now:
+        raise ConfigError(
+            f"{out} holds the stage {stage.name} of another config: {', '.join(differences(before, now)[:3])}; choose "
+            f"another --out, or delete {note} to run the stage again where it can go on, and {stage.result} too "
+            "where it cannot"
+        )
+    return True
+
+
+def shown(stage: Stage) -> str:
+    return shlex.join(["predimem", *stage.command])
+
+
+def _run(stage: Stage) -> float:
+    stage.config_path.parent.mkdir(parents=True, exist_ok=True)
+    stage.config_path.write_text(yaml.safe_dump(stage.config, sort_keys=False, width=120))
+    began = time.monotonic()
+    root = str(Path(__file__).parent.parent)  # the code that runs here is the code that runs there
+    path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
+    with _stopped_by_sigterm():
+        process = _start([sys.executable, "-m", "predimem.cli", *stage.command], {**os.environ, "PYTHONPATH": path})
+        try:
+            code = process.wait()
+        except BaseException:
+            _interrupt(process)
+            print(f"\ninterrupted in {stage.name}: the same command goes on", file=sys.stderr, flush=True)
+            raise
+    if code != 0:
+        raise StageError(f"the stage {stage.name} ended with code {code}; its command was: {shown(stage)}")
+    if not stage.result.is_dir():
+        raise StageError(f"the stage {stage.name} left no {stage.result}; its command was: {shown(stage)}")
+    return time.monotonic() - began
+
+
+def _start(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """A process group of its own, so that one Ctrl-C is one signal, whoever sends it. The process heeds it even
+    where this one does not, such as in the background of a script."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen(command, env=environment, process_group=0)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _stopped_by_sigterm() -> Iterator[None]:
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(process: subprocess.Popen[bytes]) -> None:
+    """Ask the stage to stop and wait until it has: it may write a checkpoint. A second Ctrl-C kills it."""
+    try:
+        os.killpg(process.pid, signal.SIGINT)
+        process.wait()
+    except KeyboardInterrupt:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    except ProcessLookupError:
+        process.wait()
+
+
+def _is_placed(stage: Stage, weights: Path) -> bool:
+    assert stage.weights is not None
+    placed = weights / stage.weights
+    try:
+        return placed.is_dir() and weights_hash(placed) == weights_hash(stage.result)
+    except WeightsError:  # a file that it shared is gone
+        return False
+
+
+def _note(stage: Stage, out: Path) -> Path:
+    return out / DONE / f"{stage.name}.json"
+
+
+def _time(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s"
