@@ -3,6 +3,7 @@
 import { h, text } from "./dom.js";
 import { Filmstrip, enlarge } from "./filmstrip.js";
 import { show } from "./pictures.js";
+import { hash } from "./sidebar.js";
 import { Timeline } from "./timeline.js";
 import { clock, dash, hues, number, percent } from "./words.js";
 
@@ -20,7 +21,7 @@ export function fact(name, title) {
 }
 
 export class LiveView {
-  constructor(id, server, large) {
+  constructor(id, { server, keeps }, large) {
     this.id = id;
     this.cameras = server.cameras;
     this.hz = server.control_hz;
@@ -37,6 +38,8 @@ export class LiveView {
       observations: fact("robot", "Observations a second"),
       s1: fact("S1, actor", "Action chunks a second, and the time of one"),
       s2: fact("S2, planner", "Plans a second, and the time of one"),
+      actions: fact("actions", "Whether the robot carries out the current subtask"),
+      kept: fact("keyframes", "Frames in the bank"),
     };
     this.timeline = new Timeline();
     const address = (step, camera) => this.picture(step, camera);
@@ -45,7 +48,7 @@ export class LiveView {
     this.element = h(
       "article",
       { class: "episode" },
-      h("div", { class: "head" }, this.title, h("p", { class: "sub" }, this.badge, h("code", {}, id), this.place)),
+      h("div", { class: "head" }, this.title, h("p", { class: "sub" }, this.badge, h("code", {}, id), this.place, keeps && h("a", { class: "link", href: hash("past", id) }, "go back in it"))),
       h(
         "div",
         { class: "now" },
@@ -104,9 +107,11 @@ export class LiveView {
     text(this.facts.observations.value, `${number(episode.observations_hz, 1)} Hz`);
     text(this.facts.s1.value, `${number(episode.s1_hz, 1)} Hz · ${number(episode.s1_ms, 0, " ms")}`);
     text(this.facts.s2.value, `${number(episode.s2_hz, 1)} Hz · ${number(episode.s2_ms, 0, " ms")}`);
+    text(this.facts.actions.value, episode.held ? "held still" : episode.stale ? "of the last subtask" : "of this subtask");
+    text(this.facts.kept.value, String(episode.keyframes.length));
     const planner = episode.planner && episode.planner !== "ok" ? `${episode.planner}; S1 goes on with this subtask` : "";
-    const held = episode.held ? "the robot is held still until there is a plan" : "";
-    text(this.note, planner || episode.plan_error || held);
+    const waiting = episode.held ? "The robot is held still until there is a plan." : "";
+    text(this.note, planner || episode.plan_error || waiting);
   }
 }
 

@@ -42,7 +42,7 @@ function drawServer() {
   const { state, ready, queues, refused, restarts, sessions } = overview;
   drawState(state === "ok" ? "serving" : state, state === "ok" ? "good" : ready ? "warn" : "bad");
   const facts = [
-    ["robots", sessions.length, "Sessions in memory"],
+    ["sessions", sessions.length, "Sessions in memory"],
     ["S1 queue", queues.s1, "Observations that wait for the actor"],
     ["S2 queue", queues.s2, "Snapshots that wait for the planner"],
     ["refused", refused, "Requests without actions since the server began"],
@@ -61,7 +61,7 @@ async function look() {
   drawServer();
   if (live !== (route.kind === "live" ? route.id : "")) return;
   if (live && told.episode) {
-    if (!(view instanceof LiveView && view.id === live)) show(new LiveView(live, overview.server, byId("large")));
+    if (!(view instanceof LiveView && view.id === live)) show(new LiveView(live, overview, byId("large")));
     view.draw(told.episode);
   } else if (live) {
     const kept = past.episodes.some((episode) => episode.episode_id === live);
@@ -71,7 +71,7 @@ async function look() {
 }
 
 function welcome() {
-  const [first] = overview.sessions;
+  const [first] = [...overview.sessions].sort((a, b) => a.idle_s - b.idle_s);
   if (first) location.replace(hash("live", first.id));
   else message("Waiting for a robot", "Episodes appear here as soon as a robot sends its first observation.");
 }
@@ -80,7 +80,7 @@ async function openPast() {
   const asked = route.id;
   try {
     const episode = await json(pastAddress(asked));
-    if (route.kind === "past" && route.id === asked) show(new PastView(episode, overview.server.control_hz));
+    if (route.kind === "past" && route.id === asked) show(new PastView(episode, overview.server.control_hz, overview.sessions.some((session) => session.id === asked)));
   } catch (error) {
     if (!(error instanceof Failed)) throw error;
     message("This episode is not kept", "It may have made room for newer ones.");

@@ -5,6 +5,7 @@ import { Filmstrip } from "./filmstrip.js";
 import { icon } from "./icons.js";
 import { cameraViews } from "./live.js";
 import { prepare, show } from "./pictures.js";
+import { hash } from "./sidebar.js";
 import { Timeline } from "./timeline.js";
 import { at, clock, dash, hues, percent } from "./words.js";
 
@@ -12,7 +13,7 @@ const NEAR = 3; // pictures on both sides that are made ready
 const PLAY_MS = 50;
 
 export class PastView {
-  constructor(episode, hz) {
+  constructor(episode, hz, live) {
     this.episode = episode;
     this.hz = hz;
     this.hues = hues(episode.spans);
@@ -33,7 +34,7 @@ export class PastView {
     this.element = h(
       "article",
       { class: "episode past" },
-      h("div", { class: "head" }, h("h1", {}, episode.instruction), h("p", { class: "sub" }, h("span", { class: "badge" }, "past"), h("code", {}, episode.id), this.place)),
+      h("div", { class: "head" }, h("h1", {}, episode.instruction), h("p", { class: "sub" }, h("span", { class: "badge" }, "past"), h("code", {}, episode.id), this.place, live && h("a", { class: "link", href: hash("live", episode.id) }, "watch it live"))),
       h(
         "div",
         { class: "now" },

@@ -27,7 +27,7 @@ export function drawLive(sessions, route) {
     list(byId("live"), [0], () => "none", () => h("li", { class: "quiet" }, "No robot is connected."));
     return;
   }
-  list(byId("live"), sessions, (session) => session.id, (session) => entry("live", session), (element, session) => {
+  list(byId("live"), sessions.toReversed(), (session) => session.id, (session) => entry("live", session), (element, session) => {
     text(element.querySelector("b"), session.instruction ?? "");
     text(element.querySelector(".line"), session.subtask || "no subtask yet");
     text(element.querySelector(".when"), session.idle_s > IDLE_S ? `idle ${Math.round(session.idle_s)} s` : `step ${session.step ?? 0}`);

@@ -7,7 +7,8 @@ const HEIGHT = 118;
 const SUBTASKS = { y: 4, height: 34 };
 const CONFIDENCE = { y: 48, height: 34 };
 const KEYFRAMES = 94;
-const MARGIN = 10;
+const LEFT = 88; // for the names of the lanes
+const RIGHT = 12;
 
 /** `seek(step)`: a click or a drag; without it the timeline only shows. */
 export class Timeline {
@@ -30,13 +31,14 @@ export class Timeline {
     this.svg.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
     this.svg.setAttribute("height", HEIGHT);
     this.svg.replaceChildren(
-      s("rect", { class: "lane", x: MARGIN, y: SUBTASKS.y, width: width - 2 * MARGIN, height: SUBTASKS.height, rx: 6 }),
+      ...[["subtask", SUBTASKS.y + 21], ["confidence", CONFIDENCE.y + 21], ["keyframes", KEYFRAMES + 4]].map(([name, y]) => s("text", { class: "tick", x: 0, y }, name)),
+      s("rect", { class: "lane", x: LEFT, y: SUBTASKS.y, width: width - LEFT - RIGHT, height: SUBTASKS.height, rx: 6 }),
       ...spans.map((span, i) => this.span(span, spans[i + 1]?.[0] ?? end, colours.get(span[1]), step)),
       ...this.confidence(answers),
       ...keyframes.map((at) => this.keyframe(at)),
       ...this.axis(hz),
     );
-    this.cursor = s("g", { class: "cursor" }, s("line", { y1: 0, y2: KEYFRAMES + 6 }), s("circle", { r: 4, cy: 0 }));
+    this.cursor = s("g", { class: "cursor" }, s("line", { y1: 4, y2: KEYFRAMES + 6 }), s("circle", { r: 4, cy: 4 }));
     this.svg.append(this.cursor);
     this.move(step);
   }
@@ -48,7 +50,7 @@ export class Timeline {
 
   x(step) {
     const { first, last, width } = this.scale;
-    return MARGIN + ((step - first) / (last - first)) * (width - 2 * MARGIN);
+    return LEFT + ((step - first) / (last - first)) * (width - LEFT - RIGHT);
   }
 
   span([from, label], to, colour, step) {
@@ -72,7 +74,7 @@ export class Timeline {
     const { y, height } = CONFIDENCE;
     const known = answers.filter(([, value]) => value !== null);
     const guide = [0, 1].map((value) =>
-      s("line", { class: "guide", x1: MARGIN, x2: this.scale.width - MARGIN, y1: y + height * (1 - value), y2: y + height * (1 - value) }),
+      s("line", { class: "guide", x1: LEFT, x2: this.scale.width - RIGHT, y1: y + height * (1 - value), y2: y + height * (1 - value) }),
     );
     if (!known.length) return guide;
     const points = known.map(([step, value]) => `${this.x(step).toFixed(1)},${(y + height * (1 - value)).toFixed(1)}`);
@@ -93,13 +95,13 @@ export class Timeline {
 
   axis(hz) {
     const { first, last, width } = this.scale;
-    const wanted = (last - first) / Math.max(2, Math.floor(width / 110));
+    const wanted = (last - first) / Math.max(2, Math.floor((width - LEFT) / 120));
     const power = 10 ** Math.floor(Math.log10(Math.max(1, wanted)));
     const every = [1, 2, 5, 10].map((m) => m * power).find((m) => m >= wanted) ?? 10 * power;
     const marks = [];
     for (let step = Math.ceil(first / every) * every; step <= last; step += every) {
       const x = this.x(step);
-      const side = x > width - 60 ? "end" : x < 40 ? "start" : "middle";
+      const side = x > width - 60 ? "end" : x < LEFT + 20 ? "start" : "middle";
       marks.push(s("text", { class: "tick", x, y: HEIGHT - 4, "text-anchor": side }, `${step} · ${clock(step / hz)}`));
     }
     return marks;
@@ -108,7 +110,7 @@ export class Timeline {
   follow(seek) {
     const go = (event) => {
       const box = this.svg.getBoundingClientRect();
-      const part = (event.clientX - box.left - MARGIN) / (box.width - 2 * MARGIN);
+      const part = (event.clientX - box.left - LEFT) / (box.width - LEFT - RIGHT);
       const { first, last } = this.scale;
       seek(Math.round(first + Math.min(1, Math.max(0, part)) * (last - first)));
     };

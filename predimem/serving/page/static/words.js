@@ -6,7 +6,8 @@ export function clock(seconds) {
   const whole = Math.max(0, seconds);
   const minutes = Math.floor(whole / 60);
   const rest = whole - 60 * minutes;
-  return minutes ? `${minutes}:${String(Math.floor(rest)).padStart(2, "0")} min` : `${rest.toFixed(1)} s`;
+  if (minutes) return `${minutes}:${String(Math.floor(rest)).padStart(2, "0")} min`;
+  return `${rest.toFixed(rest < 10 ? 2 : 1)} s`;
 }
 
 export function ago(seconds) {
