@@ -101,7 +101,7 @@ class ServerProcess:
     def __init__(self, process: subprocess.Popen[bytes], log: Path):
         self.process = process
         self._log = log
-        self.port = int(self.event("listening")["port"])
+        self.port = int(self.event("listening", 600)["port"])  # importing torch takes minutes on a busy machine
 
     def event(self, name: str, timeout_s: float = 120.0, nth: int = 1) -> dict[str, Any]:
         """The nth log entry of this event; waits for it."""
@@ -176,7 +176,13 @@ def main() -> None:
     from tests.serving import small_models as make  # by its importable name: the planner's class is pickled
 
     data, models = json.loads(sys.argv[1])
-    run_server(settings(data), make(**models))
+    config = settings(data)
+    if config.cluster.address is None:
+        run_server(config, make(**models))
+    else:
+        from predimem.serving.cluster.command import run_cluster
+
+        run_cluster(config, partial(make, **models))
 
 
 if __name__ == "__main__":

@@ -90,12 +90,14 @@ def loaded(page: Any, selector: str) -> bool:
 def test_the_shipped_system_from_its_first_picture_to_its_last(page: Any, tmp_path: Path) -> None:
     """A recorded episode: the cube is shown, hidden, and one among five; the page follows, and can go back."""
     prompt, rows = recorded()
-    command = ["-m", "predimem.cli", "serve", "--port", "0", "--state-dir", str(tmp_path / "state")]
+    config = tmp_path / "serve.yaml"
+    config.write_text('{"port": 0, "limits": {"deadline_s": 120}, "state": {"picture_every_steps": 4}}')
+    command = ["-m", "predimem.cli", "serve", "--config", str(config), "--state-dir", str(tmp_path / "state")]
     with server_process(command, tmp_path / "serve.log") as server:
         page.goto(f"http://127.0.0.1:{server.port}/")
         wait(page, lambda: "Waiting for a robot" in words(page, "main"), "an empty page")
         client = WebsocketClientPolicy("127.0.0.1", server.port)  # waits until the models are warm
-        wanted = {"prompt": prompt, "episode_id": "arm-1/42", "deadline_ms": 60_000}
+        wanted = {"prompt": prompt, "episode_id": "arm-1/42"}
 
         reply = ask_until(client, lambda reply: bool(reply["subtask"]), **wanted, **rows[0], step=0)
         wait(page, lambda: words(page, "#live a b") == prompt, "the session in the list")
@@ -121,9 +123,7 @@ def test_the_shipped_system_from_its_first_picture_to_its_last(page: Any, tmp_pa
         wait(page, lambda: loaded(page, "#large"), "the keyframe, large")
         page.get_by_role("button", name="Close").click()
 
-    with server_process(
-        [*command[:-1], str(tmp_path / "state")], tmp_path / "again.log"
-    ) as server:  # the session is over
+    with server_process(command, tmp_path / "again.log") as server:  # the session is over
         page.goto(f"http://127.0.0.1:{server.port}/")
         page.locator("#past a").click()
         wait(page, lambda: words(page, ".subtask") == touching, "the end of the kept episode")
