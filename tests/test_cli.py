@@ -19,7 +19,18 @@ def predimem(*arguments: str, timeout_s: float = 300, env: Any = None) -> subpro
 
 @pytest.mark.parametrize(
     "command",
-    [[], ["eval"], ["play"], ["demo"], ["harness"], ["datagen"], ["doctor"], ["train", "planner"], ["train", "actor"]],
+    [
+        [],
+        ["eval"],
+        ["play"],
+        ["demo"],
+        ["harness"],
+        ["datagen"],
+        ["doctor"],
+        ["train", "planner"],
+        ["train", "actor"],
+        ["train", "arena"],
+    ],
 )
 def test_every_command_has_help(command):
     result = predimem(*command, "--help")

@@ -10,13 +10,14 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from predimem.config import ConfigError, load_config
 from predimem.evaluation.play import evaluation_settings
-from predimem.retrain import DATA, RetrainConfig, Stage, choose_stages, plan_stages
+from predimem.retrain import ACTOR, DATA, PLANNER, RetrainConfig, Stage, choose_stages, plan_stages
 from predimem.seeds import TRAINING_SEEDS
 from predimem.stages import StageError, is_done, run_stages
 
@@ -70,6 +71,24 @@ def test_seeds_are_for_training_and_each_is_used_once(config: RetrainConfig) -> 
         elif dagger := stage.config.get("dagger"):
             seeds += range(dagger["first_seed"], dagger["first_seed"] + dagger["rounds"] * dagger["episodes"])
     assert len(set(seeds)) == len(seeds) and set(seeds) <= set(TRAINING_SEEDS)
+
+
+@pytest.mark.parametrize("tiny", [False, True])
+def test_every_config_is_one_that_its_command_reads(tmp_path: Path, tiny: bool) -> None:
+    from actor.train import ActorTrainConfig
+    from datagen.practice.config import PracticeConfig
+    from datagen.skill_data.config import SkillDataConfig
+    from planner.train import TrainConfig
+
+    (tmp_path / "tiny.yaml").write_text(TINY)
+    suites = {"practice": PracticeConfig, "skills": SkillDataConfig}
+    for stage in plan_stages(load_config(RetrainConfig, tmp_path / "tiny.yaml" if tiny else CONFIG)):
+        kinds: dict[str, Any] = {PLANNER: TrainConfig, ACTOR: ActorTrainConfig}
+        cls = kinds.get(stage.kind) or suites[stage.config["suite"]]
+        path = tmp_path / f"{stage.name}.yaml"
+        path.write_text(yaml.safe_dump(stage.config))
+        loaded = load_config(cls, path)
+        assert Path(loaded.out) in (stage.result, *stage.result.parents)
 
 
 @pytest.mark.parametrize(
