@@ -15,7 +15,7 @@ from predimem.config import ConfigError, load_config, read_yaml
 if TYPE_CHECKING:
     from datagen.practice.runtime import Runtime
 
-SUITES = ("arena", "mikasa", "skills", "practice")
+SUITES = ("arena", "mikasa", "skills", "practice", "scenes")
 
 
 def make_data(
@@ -43,6 +43,11 @@ def make_data(
         from datagen.skill_data.config import SkillDataConfig
 
         collect_skills(replace(load_config(SkillDataConfig, path), **changes), backend, retry_errors=retry_errors)
+    elif suite == "scenes":
+        from datagen.scenes.collect import collect_scenes
+        from datagen.scenes.config import ScenesConfig
+
+        collect_scenes(replace(load_config(ScenesConfig, path), **changes), backend, retry_errors=retry_errors)
     elif suite == "practice":
         from datagen.practice.config import PracticeConfig
         from datagen.practice.practise import practice_summary, practise

@@ -14,7 +14,10 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("predimem", "planner", "actor", "memory_bank", "datagen")
 CORE = tuple(
     f"predimem.{name}"
-    for name in ("types", "interfaces", "config", "frames", "episodes", "labels", "seeds", "jsonl", "pool", "processes")
+    for name in (
+        *("types", "interfaces", "config", "frames", "episodes", "scene_facts"),
+        *("labels", "seeds", "jsonl", "pool", "processes"),
+    )
 )
 ASSEMBLY = ("predimem.assemble", "predimem.cli")  # may name every concrete part
 # Shared by evaluation suites and datagen; they know the simulator, not the system.
