@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -15,7 +20,7 @@ from hypothesis import strategies as st
 from memory_bank import MemoryConfig
 from predimem.serving.bank import SessionBank, restore
 from predimem.serving.config import StateConfig
-from predimem.serving.store import EpisodeStore, StoreError
+from predimem.serving.store import EpisodeStore, NotOwner, StoreError
 from predimem.types import Frame, Observation, Plan
 
 CONFIG = StateConfig(sync=False, episodes=3)
@@ -146,3 +151,60 @@ def test_no_nomination_is_lost_where_two_answers_come_at_once() -> None:
     bank.announce((18,))
     bank.nominate((18,))
     assert bank.keyframe_steps == (3, 11, 18)
+
+
+def test_an_episode_belongs_to_who_took_it_over_last(store: EpisodeStore, tmp_path: Path) -> None:
+    """A server that was cut off, and comes back, can add nothing to what another one goes on with."""
+    key = store.begin("e", "do it")
+    store.keep(key, plan(1, 1), {1: frame(1)})
+    other = EpisodeStore(tmp_path, CONFIG)
+    with pytest.raises(NotOwner):
+        other.keep(key, plan(2), {2: frame(2)})
+    found = other.take_over("e")
+    assert found is not None and (found.key, found.picture_steps) == (key, (1,))
+    assert other.owns(key) and not store.owns(key)
+    with pytest.raises(NotOwner, match="another server"):
+        store.keep(key, plan(3, 3), {3: frame(3)})
+    other.keep(key, plan(4), {4: frame(4)})
+    anew = store.begin("e", "do it")
+    assert not other.owns(key) and store.owns(anew)
+    found = store.take_over("e")
+    assert found is not None and found.plans == ()
+    assert store.take_over("nobody's") is None
+    other.close()
+
+
+WRITE = """
+import sys
+from tests.test_serving_store import *
+folder, journal, name = sys.argv[1:]
+store = EpisodeStore(folder, replace(CONFIG, episodes=50, journal=journal))
+key = store.begin(name, "do it")
+for step in range(12):
+    store.keep(key, plan(step, step), {step: frame(step)})
+    print(step, flush=True)
+    if name == "killed" and step == 7:
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("journal", ["wal", "rollback"])
+def test_processes_share_a_folder(tmp_path: Path, journal: Literal["wal", "rollback"]) -> None:
+    """Three write at once, and one of them is killed: what each was told to be kept is there."""
+    names = ("a", "b", "killed")
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITE, str(tmp_path), journal, name], stdout=subprocess.PIPE, env=environment
+        )
+        for name in names
+    ]
+    kept = [len(writer.communicate(timeout=120)[0].split()) for writer in writers]
+    assert [writer.returncode for writer in writers] == [0, 0, -signal.SIGKILL] and kept == [12, 12, 8]
+    store = EpisodeStore(tmp_path, replace(CONFIG, episodes=50, journal=journal))
+    for name, count in zip(names, kept, strict=True):
+        found = store.take_over(name)
+        assert found is not None and [p.step for p in found.plans] == list(range(count))
+        for step in found.picture_steps:
+            np.testing.assert_array_equal(store.frame(found.key, step).images["a"], picture(1000 + step))
+    store.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +21,10 @@ def serve(
     tls_key: Annotated[str | None, typer.Option(help="PEM file; needs --tls-certificate.")] = None,
     device: Annotated[str | None, typer.Option(help="Of the models, such as `cuda`; default: cpu.")] = None,
     weights: Weights = None,
+    ray: Annotated[
+        str | None, typer.Option(help="Replicas on a Ray cluster: `local`, `auto`, or its address. Needs --state-dir.")
+    ] = None,
+    replicas: Annotated[int | None, typer.Option(help="With --ray: how many; default: 2.")] = None,
 ) -> None:
     """Serve planner and actor to robots (openpi's protocol). SIGTERM or Ctrl-C: drains, then ends."""
     from predimem.assemble import make_served
@@ -31,5 +36,11 @@ def serve(
 
     access = {"api_key_file": api_key_file, "tls_certificate": tls_certificate, "tls_key": tls_key}
     given = {"host": host, "port": port, "state.dir": state_dir, "models.device": device, "models.weights": weights}
+    given |= {"cluster.address": ray, "cluster.replicas": replicas}
     settings = serve_config(config, given | {f"access.{name}": value for name, value in access.items()})
+    if settings.cluster.address is not None:
+        from predimem.serving.cluster.command import run_cluster
+
+        run_cluster(settings, partial(make_served, settings.models))
+        return
     run_server(settings, make_served(settings.models))

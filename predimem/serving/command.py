@@ -7,18 +7,25 @@ import logging
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from predimem.config import from_dict, read_yaml
 from predimem.serving.config import ServeConfig
 from predimem.serving.engine import Engine
 from predimem.serving.logs import log_as_json
+from predimem.serving.pages import open_page, page
 from predimem.serving.planner_process import PlannerGone
 from predimem.serving.robot import Served
-from predimem.serving.server import PolicyServer
+from predimem.serving.server import Backend, OpenPage, PolicyServer, ShowPage
 
 log = logging.getLogger(__name__)
 SWITCH_S = 0.001  # how long a thread may hold the interpreter while another one waits with a request
+
+
+class StartedBackend(Backend, Protocol):
+    def start(self) -> None: ...
+
+    def close(self) -> None: ...
 
 
 def serve_config(path: str | Path | None, given: Mapping[str, Any]) -> ServeConfig:
@@ -46,13 +53,17 @@ def run_server(config: ServeConfig, served: Served) -> None:
     log_as_json()
     sys.setswitchinterval(SWITCH_S)
     try:
-        asyncio.run(_run(Engine(config, served)))
+        serve_until_stopped(Engine(config, served), open_page, page)
     except PlannerGone as gone:
         raise ValueError(str(gone)) from gone
 
 
-async def _run(engine: Engine) -> None:
-    server = PolicyServer(engine)
+def serve_until_stopped(backend: StartedBackend, open_page: OpenPage, page: ShowPage) -> None:
+    """Start a backend while its port is open already, and serve it until SIGTERM or SIGINT."""
+    asyncio.run(_run(backend, PolicyServer(backend, open_page, page)))
+
+
+async def _run(engine: StartedBackend, server: PolicyServer) -> None:
     await server.start()
     warm = asyncio.get_running_loop().run_in_executor(None, engine.start)
     running = asyncio.create_task(server.run())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from ipaddress import ip_address
+from typing import Literal
 
 from predimem.agent import AgentConfig
 from predimem.clock import TimeConfig
@@ -119,16 +120,44 @@ class AccessConfig:
 class StateConfig:
     """dir: where episodes are kept so that they survive a restart; null: in memory alone. sync: wait for the disk,
     which survives a power cut too, not only a kill. picture_every_steps: besides keyframes, one picture of so many
-    control steps is kept, for looking at past episodes. episodes: how many are kept, the last used ones."""
+    control steps is kept, for looking at past episodes. episodes: how many are kept, the last used ones.
+    journal: of the database, `wal`, or `rollback` where processes of several machines share the folder."""
 
     dir: str | None = None
     sync: bool = True
     picture_every_steps: int = 20
     episodes: int = 200
+    journal: Literal["wal", "rollback"] = "wal"
 
     def __post_init__(self) -> None:
         if self.picture_every_steps < 1 or self.episodes < 1:
             raise ValueError("state: picture_every_steps and episodes have to be at least 1")
+
+
+@dataclass(frozen=True)
+class ClusterConfig:
+    """address: of a Ray cluster (`auto`, `host:6379`), `local` for one of this machine; null: one server, no cluster.
+
+    replicas: each has an actor and a planner; with max_replicas above it, Ray Serve adds replicas while there are
+    more than target_ongoing_requests requests under way for each. join: an application of this name is there already
+    and gets another gateway.
+    """
+
+    address: str | None = None
+    replicas: int = 2
+    max_replicas: int = 0
+    target_ongoing_requests: float = 2.0
+    downscale_delay_s: float = 600.0
+    cpus_per_replica: float = 1.0
+    gpus_per_replica: float = 0.0
+    name: str = "predimem"
+    join: bool = False
+
+    def __post_init__(self) -> None:
+        if self.replicas < 1:
+            raise ValueError(f"cluster: replicas has to be at least 1, got {self.replicas}")
+        if self.max_replicas and self.max_replicas < self.replicas:
+            raise ValueError(f"cluster: max_replicas ({self.max_replicas}) is less than replicas ({self.replicas})")
 
 
 @dataclass(frozen=True)
@@ -149,6 +178,7 @@ class ServeConfig:
     s2_process: PlannerProcessConfig = field(default_factory=PlannerProcessConfig)
     access: AccessConfig = field(default_factory=AccessConfig)
     state: StateConfig = field(default_factory=StateConfig)
+    cluster: ClusterConfig = field(default_factory=ClusterConfig)
 
     def __post_init__(self) -> None:
         if not 0 <= self.port < 65536:

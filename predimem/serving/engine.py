@@ -62,6 +62,18 @@ class Engine:
         self.warm = True
         log.info("ready", extra={"warm_up_s": round(time.perf_counter() - began_s, 2)})
 
+    def connect(self) -> Client:
+        """What stands for one connection in `handle`."""
+        return Client()
+
+    def leave(self, client: Client) -> None:
+        """The connection is closed."""
+        self.sessions.leave(client)
+
+    def expire(self) -> int:
+        """Close sessions that have been idle for too long; how many those were."""
+        return self.sessions.expire()
+
     def handle(self, client: Client, data: bytes, arrived_s: float) -> bytes:
         """The reply to one message that arrived at `arrived_s` (`time.monotonic`). Raises Refusal."""
         try:

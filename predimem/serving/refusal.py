@@ -22,3 +22,4 @@ class Refusal(Exception):
     def __init__(self, code: Code, message: str):
         super().__init__(f"{code}: {message}")
         self.code: Code = code
+        self.why = message

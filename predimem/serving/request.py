@@ -59,7 +59,7 @@ def read_request(message: Any, robot: RobotSpec, limits: LimitsConfig) -> Reques
         images=images,
         state=_state(_first(message, "state", "observation/state"), robot),
         prompt=_prompt(message.get("prompt"), limits),
-        episode_id=_episode_id(message.get("episode_id")),
+        episode_id=read_episode_id(message.get("episode_id")),
         reset=_flag(message.get("reset")),
         step=_integer("step", message.get("step"), MAX_STEP),
         executed=_integer("executed", message.get("executed"), MAX_EXECUTED),
@@ -128,7 +128,8 @@ def _prompt(found: Any, limits: LimitsConfig) -> str | None:
     return found
 
 
-def _episode_id(found: Any) -> str | None:
+def read_episode_id(found: Any) -> str | None:
+    """Raises Refusal (`malformed`)."""
     if found is None:
         return None
     text = str(found) if type(found) is int else found

@@ -12,7 +12,9 @@ import http
 import logging
 import signal
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
 
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.datastructures import Headers
@@ -21,26 +23,45 @@ from websockets.http11 import Request, Response
 
 from predimem.serving import wire
 from predimem.serving.access import Access, tls_context
-from predimem.serving.engine import Engine
+from predimem.serving.config import ServeConfig
 from predimem.serving.page.reply import TEXT, Page
 from predimem.serving.pages import open_page, page
 from predimem.serving.refusal import Refusal
-from predimem.serving.sessions import Client
 
 log = logging.getLogger(__name__)
 GRACE_S = 0.25  # beyond the deadline, for what is already on its way back
 EXPIRE_EVERY_S = 5.0
+OpenPage = Callable[[Any, str], Page | None]
+ShowPage = Callable[[Any, str], Page]
+
+
+class Backend(Protocol):
+    """What a server puts on the network: an `Engine`, or the replicas of a cluster."""
+
+    config: ServeConfig
+    metadata: dict[str, Any]
+    metrics: Any  # with the counters `rejected` and `handshakes_refused`
+    warm: bool
+    draining: bool
+
+    def connect(self) -> Any: ...
+
+    def handle(self, client: Any, data: bytes, arrived_s: float) -> bytes: ...
+
+    def leave(self, client: Any) -> None: ...
+
+    def expire(self) -> int: ...
 
 
 class PolicyServer:
-    """Serves one engine until `stop` or a signal. `port` is known after `start`."""
+    """Serves one backend until `stop` or a signal. `port` is known after `start`."""
 
-    def __init__(self, engine: Engine):
+    def __init__(self, engine: Backend, open_page: OpenPage = open_page, page: ShowPage = page):
         self._engine = engine
         self._limits = engine.config.limits
         self._access = Access(engine.config)
         self._tls = tls_context(engine.config.access)
-        self._metadata = wire.pack(engine.metadata)
+        self._open_page, self._page = open_page, page
         self._threads = ThreadPoolExecutor(self._limits.connections + 4, thread_name_prefix="request")
         self._connections = 0
         self._busy: set[ServerConnection] = set()
@@ -108,12 +129,12 @@ class PolicyServer:
     async def _process_request(self, connection: ServerConnection, request: Request) -> Response | None:
         path = request.path.partition("?")[0]
         plain = "Upgrade" not in request.headers
-        if (plain or path != "/") and (found := open_page(self._engine, path)) is not None:
+        if (plain or path != "/") and (found := self._open_page(self._engine, path)) is not None:
             return _response(found)
         refused = self._access.refusal(request.headers)
         if refused is None and plain:
             loop = asyncio.get_running_loop()
-            return _response(await loop.run_in_executor(self._threads, page, self._engine, path))
+            return _response(await loop.run_in_executor(self._threads, self._page, self._engine, path))
         if refused is None:
             if path != "/":
                 refused = 404, "robots connect to /"
@@ -131,23 +152,23 @@ class PolicyServer:
         return response
 
     async def _serve(self, connection: ServerConnection) -> None:
-        client = Client()
+        client = self._engine.connect()
         self._connections += 1
         peer = {"connection": str(connection.id)}
         log.info("connected", extra=peer)
         try:
             while not self._engine.warm:  # openpi's client waits for the metadata as long as it takes
                 await asyncio.sleep(0.1)
-            await self._send(connection, self._metadata)
+            await self._send(connection, wire.pack(self._engine.metadata))
             await self._answer_all(connection, client)
         except ConnectionClosed:
             pass
         finally:
             self._connections -= 1
-            self._engine.sessions.leave(client)
+            self._engine.leave(client)
             log.info("disconnected", extra=peer)
 
-    async def _answer_all(self, connection: ServerConnection, client: Client) -> None:
+    async def _answer_all(self, connection: ServerConnection, client: Any) -> None:
         faults = 0
         async for message in connection:
             self._busy.add(connection)
@@ -165,7 +186,7 @@ class PolicyServer:
                 await connection.close(1008, "too many faulty messages in a row")
                 return
 
-    async def _answer(self, client: Client, message: str | bytes) -> bytes:
+    async def _answer(self, client: Any, message: str | bytes) -> bytes:
         """Raises Refusal. A request that outlives its deadline goes on in its thread; its session is busy till then."""
         arrived_s = time.monotonic()
         if isinstance(message, str):
@@ -192,7 +213,7 @@ class PolicyServer:
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(EXPIRE_EVERY_S)
-            expired = await loop.run_in_executor(self._threads, self._engine.sessions.expire)
+            expired = await loop.run_in_executor(self._threads, self._engine.expire)
             if expired:
                 log.info("sessions expired", extra={"count": expired})
 

@@ -22,7 +22,7 @@ from predimem.serving.policies import SessionPolicy, SharedPolicy
 from predimem.serving.refusal import Refusal
 from predimem.serving.request import Request
 from predimem.serving.robot import Served, make_hold
-from predimem.serving.store import EpisodeStore
+from predimem.serving.store import EpisodeStore, NotOwner
 from predimem.types import Frame, MemorySnapshot, Observation, Plan, Tick
 from predimem.worker import PlannerWorker
 
@@ -123,6 +123,11 @@ class Session:
         finally:
             self._lock.release()
 
+    def is_ours(self) -> bool:
+        """Whether no other server has gone on with the episode."""
+        store, key = self._parts.store, self._key
+        return store is None or key is None or store.owns(key)
+
     def close(self) -> None:
         """What is on the disk stays there. Waits for a request under way, whose planner is called off."""
         self.closed = True
@@ -132,7 +137,7 @@ class Session:
 
     def _begin(self, request: Request) -> None:
         store = self._parts.store
-        stored = None if store is None or request.reset else store.find(self.episode_id)
+        stored = None if store is None or request.reset else store.take_over(self.episode_id)
         prompt = request.prompt or self._instruction or (stored and stored.instruction)
         prompt = prompt or self._parts.config.default_prompt
         if prompt is None:
@@ -222,7 +227,11 @@ class Session:
         store, key = self._parts.store, self._key
         if store is not None and key is not None:
             began_s = time.perf_counter()
-            store.keep(key, plan, self._pictures_of(snapshot, plan))
+            try:
+                store.keep(key, plan, self._pictures_of(snapshot, plan))
+            except NotOwner:
+                threading.Thread(target=self.close, name="close-session", daemon=True).start()
+                raise
             self._parts.metrics.store_latency.observe(time.perf_counter() - began_s)
         self._bank.announce(plan.keyframe_steps)
 

@@ -62,6 +62,12 @@ class Sessions:
             self._remove(session)
         session.close()
 
+    def refresh(self, episode_id: str) -> None:
+        """Before a connection goes on with an episode: forget what another server has gone on with since."""
+        session = self._sessions.get(episode_id)
+        if session is not None and not session.is_ours():
+            self.drop(session)
+
     def expire(self) -> int:
         """Close what has been idle for too long; how many those were."""
         now = time.monotonic()

@@ -10,7 +10,9 @@ from __future__ import annotations
 import io
 import json
 import os
+import secrets
 import shutil
+import socket
 import sqlite3
 import threading
 import time
@@ -51,11 +53,19 @@ CREATE TABLE IF NOT EXISTS pictures (
     cameras TEXT NOT NULL,
     PRIMARY KEY (episode, step)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS owners (
+    episode INTEGER PRIMARY KEY REFERENCES episodes (id) ON DELETE CASCADE,
+    owner TEXT NOT NULL
+);
 """
 
 
 class StoreError(ValueError):
     """A state folder that cannot be used: says why and how to mend it."""
+
+
+class NotOwner(RuntimeError):
+    """Another server has gone on with the episode."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +92,10 @@ class StoredEpisode:
 
 
 class EpisodeStore:
-    """Several threads, and several processes, may use one folder. Writing raises OSError or sqlite3.Error."""
+    """Several threads, and several processes, may use one folder. Writing raises OSError or sqlite3.Error.
+
+    An episode belongs to the store that began it or took it over last; no other one can add to it.
+    """
 
     def __init__(self, folder: str | Path, config: StateConfig):
         from PIL import Image
@@ -90,6 +103,7 @@ class EpisodeStore:
         Image.preinit()  # takes long on a cold disk, and the first who needs it is a robot that waits
         self.folder = Path(folder)
         self._config = config
+        self._owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
         self._lock = threading.Lock()
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -120,10 +134,25 @@ class EpisodeStore:
                 "INSERT INTO episodes (episode_id, instruction, began_s, used_s) VALUES (?, ?, ?, ?)",
                 (episode_id, instruction, now, now),
             ).lastrowid
+            database.execute("INSERT INTO owners VALUES (?, ?)", (key, self._owner))
         assert key is not None
         for (old,) in rows:
             shutil.rmtree(self._pictures(old), ignore_errors=True)
         return key
+
+    def take_over(self, episode_id: str) -> StoredEpisode | None:
+        """The episode, to go on with. From now on no other server can write to it."""
+        with self._transaction() as database:
+            database.execute(
+                "INSERT OR REPLACE INTO owners SELECT id, ? FROM episodes WHERE episode_id = ?",
+                (self._owner, episode_id),
+            )
+        return self.find(episode_id)
+
+    def owns(self, key: int) -> bool:
+        """Whether no other server has taken the episode over, or begun it anew."""
+        with self._lock:
+            return self._is_owner(self._database, key)
 
     def find(self, episode_id: str) -> StoredEpisode | None:
         """The episode as it was last written."""
@@ -154,7 +183,7 @@ class EpisodeStore:
         return [dict(zip(("episode_id", "instruction", "began_s", "used_s"), row, strict=True)) for row in rows]
 
     def keep(self, key: int, plan: Plan, frames: Mapping[int, Frame]) -> None:
-        """Write a plan and the pictures of `frames` (step -> frame) that are not there yet."""
+        """Write a plan and the pictures of `frames` (step -> frame) that are not there yet. Raises NotOwner."""
         folder, rows = self._pictures(key), []
         folder.mkdir(parents=True, exist_ok=True)
         for step, frame in sorted(frames.items()):
@@ -166,6 +195,8 @@ class EpisodeStore:
             _sync_folder(folder)
         now = time.time()
         with self._transaction() as database:
+            if not self._is_owner(database, key):
+                raise NotOwner("another server has gone on with this episode")
             database.executemany("INSERT OR IGNORE INTO pictures VALUES (?, ?, ?, ?)", rows)
             database.execute(
                 "INSERT OR REPLACE INTO plans VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -201,7 +232,7 @@ class EpisodeStore:
         database = sqlite3.connect(
             self.folder / "episodes.db", timeout=10.0, isolation_level=None, check_same_thread=False
         )
-        database.execute("PRAGMA journal_mode = WAL")
+        database.execute(f"PRAGMA journal_mode = {'WAL' if self._config.journal == 'wal' else 'DELETE'}")
         database.execute(f"PRAGMA synchronous = {'FULL' if self._config.sync else 'NORMAL'}")
         database.execute("PRAGMA foreign_keys = ON")
         database.executescript(_SCHEMA)
@@ -218,6 +249,10 @@ class EpisodeStore:
                 raise
             self._database.execute("COMMIT")
 
+    def _is_owner(self, database: sqlite3.Connection, key: int) -> bool:
+        row = database.execute("SELECT owner FROM owners WHERE episode = ?", (key,)).fetchone()
+        return row is not None and row[0] == self._owner
+
     def _delete(self, database: sqlite3.Connection, key: int) -> None:
         database.execute("DELETE FROM episodes WHERE id = ?", (key,))
 
@@ -228,7 +263,7 @@ class EpisodeStore:
         """Whole or not at all: a file that a kill cut short has another name."""
         if path.exists():
             return
-        part = path.with_suffix(".part")
+        part = path.with_suffix(f".{self._owner.rpartition(':')[2]}.part")
         with open(part, "wb") as file:
             file.write(content)
             if self._config.sync:
