@@ -31,6 +31,7 @@ from planner.prompt import PromptConfig
 from planner.swift_command import SftConfig, last_checkpoint, swift_command, swift_environment
 from planner.vision import VisionConfig, pretrain_tower, sample_frames
 from planner.vision_readout import sample_steps
+from planner.vision_scenes import Scenes, scenes_of
 from predimem.config import ConfigError, load_config, to_dict
 from predimem.episodes import Episode, load_episodes
 
@@ -173,6 +174,7 @@ class _Run:
         hf_config = tiny_hf_config(config.base.tiny, processor.tokenizer, config.objective)
         tower: Any = PrediMemForConditionalGeneration(hf_config).visual
         folder = Path(config.vision.directory)
+        scenes = None
         labels, frames, held_out = None, np.zeros((0, 0, 0, 3), np.uint8), np.zeros((0, 0, 0, 3), np.uint8)
         if not (folder / "vision.safetensors").is_file():
             training, validation = split_episodes(self.episodes, config.dataset.validation_fraction)
@@ -183,7 +185,17 @@ class _Run:
             else:
                 frames = sample_frames(training, cameras, limit, rng)
             held_out = sample_frames(validation or training, cameras, 500, rng)
-        return pretrain_tower(tower, processor.image_processor, frames, held_out, config.vision, folder, labels)
+            scenes = self._scenes()
+        return pretrain_tower(tower, processor.image_processor, frames, held_out, config.vision, folder, labels, scenes)
+
+    def _scenes(self) -> tuple[Scenes, Scenes] | None:
+        """Pictures of scenes for the tower: training, and held out."""
+        config = self.config
+        if config.vision is None or config.vision.scenes is None:
+            return None
+        training, validation = split_episodes(load_episodes(config.vision.scenes), config.dataset.validation_fraction)
+        scenes = scenes_of(training, config.prompt.cameras)
+        return scenes, scenes_of(validation or training, config.prompt.cameras, scenes.labels)
 
     @property
     def episodes(self) -> list[Episode]:

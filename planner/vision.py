@@ -24,6 +24,7 @@ from torch.nn import functional as F
 from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLVisionModel
 
 from planner.vision_readout import StepLabels, StepReadout, by_timestep
+from planner.vision_scenes import SceneReadout, Scenes, scene_report
 
 WEIGHTS, REPORT, CHECKPOINT = "vision.safetensors", "vision.json", "vision.partial.pt"
 _LEVELS = 32  # colours are binned to 5 bits a channel
@@ -35,7 +36,8 @@ class VisionConfig:
     present_pixels: a colour counts as present in a cell from this many pixels. shift_pixels: frames are
     moved by up to this much. max_frames: frames used, drawn at random. step_weight: of the readout of whole
     timesteps (`planner.vision_readout`), a training-only aid that needs labelled episodes; 0 learns from pixels
-    alone."""
+    alone. scenes: a folder of pictures of scenes with facts (`planner.vision_scenes`), another aid, or null;
+    scene_share: of each batch, and scene_weight: of the readout of their facts."""
 
     directory: str = "runs/train/planner-vision"
     palette_size: int = 32
@@ -48,6 +50,16 @@ class VisionConfig:
     save_steps: int = 200
     seed: int = 0
     step_weight: float = 0.0
+    scenes: str | None = None
+    scene_share: float = 0.5
+    scene_weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.scene_share < 1:
+            raise ValueError(f"vision.scene_share is of each batch: expected in (0, 1), got {self.scene_share}")
+
+
+_LATER = {"step_weight": 0.0, "scenes": None, "scene_share": 0.5, "scene_weight": 1.0}  # fields older reports lack
 
 
 def fit_palette(frames: np.ndarray, size: int) -> np.ndarray:
@@ -130,18 +142,21 @@ def pretrain_tower(
     config: VisionConfig,
     folder: Path,
     labels: StepLabels | None = None,
+    scenes: tuple[Scenes, Scenes] | None = None,
 ) -> dict[str, Tensor]:
     """Train `tower` in place on frames uint8 [N, H, W, 3] and return its state dict.
 
     The result is kept in `folder`; if it is there already, it is loaded instead. Interrupted training
-    goes on from its last checkpoint. labels: of the frames, for `step_weight`. The report (`vision.json`)
-    holds figures on the `held_out` frames. Raises ValueError if `folder` holds a tower of another config
-    or size.
+    goes on from its last checkpoint. labels: of the frames, for `step_weight`. scenes: for training, and held
+    out. The report (`vision.json`) holds figures on the `held_out` frames and scenes. Raises ValueError if
+    `folder` holds a tower of another config or size.
     """
     if (folder / WEIGHTS).is_file():
         return _load_tower(tower, config, folder)
     if config.step_weight > 0 and labels is None:
         raise ValueError("step_weight needs the labels of the frames (`planner.vision_readout.sample_steps`)")
+    if config.scenes is not None and scenes is None:
+        raise ValueError("vision.scenes needs pictures of scenes (`planner.vision_scenes.scenes_of`)")
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(config.seed)
     torch.manual_seed(config.seed)
@@ -152,18 +167,24 @@ def pretrain_tower(
         _Readout(vision.out_hidden_size, len(palette)) for _ in range(1 + len(vision.deepstack_visual_indexes))
     )
     if labels is not None:
-        readouts.append(_step_readout(vision, frames, labels))
+        readouts.append(StepReadout(labels.cameras * _features(vision, frames), labels))
+    if scenes is not None:
+        known = scenes[0].labels
+        readouts.append(SceneReadout(known.cameras * _features(vision, frames), known))
     tower.requires_grad_(True).train()
     embed: Any = tower.patch_embed
     embed.forward = partial(_embed_patches, embed.proj)
-    trainer = _Trainer(tower, readouts, image_processor, targets, config, folder, labels)
+    trainer = _Trainer(tower, readouts, image_processor, targets, config, folder, labels, scenes)
     seconds = trainer.run(frames)
     del embed.forward
     tower.requires_grad_(False).eval()
+    shown = trainer.scene_report() if scenes is not None else None
     _unit_scale(tower, image_processor, held_out[:64])
     state = {name: tensor.detach().clone() for name, tensor in tower.state_dict().items()}
     report = linear_probe(tower, image_processor, targets, frames[:1500], held_out[:500])
     report |= {"config": asdict(config), "seconds": round(seconds, 1), "palette_rgb": palette.round().tolist()}
+    if shown is not None:
+        report["scenes"] = shown
     (folder / REPORT).write_text(json.dumps(report, indent=1) + "\n")
     save_file(state, folder / (WEIGHTS + ".partial"))
     (folder / (WEIGHTS + ".partial")).rename(folder / WEIGHTS)
@@ -173,7 +194,7 @@ def pretrain_tower(
 
 def _load_tower(tower: Qwen3VLVisionModel, config: VisionConfig, folder: Path) -> dict[str, Tensor]:
     mend = f"choose another vision.directory, or delete {folder} to train the tower anew"
-    known = {"step_weight": 0.0} | json.loads((folder / REPORT).read_text())["config"] | {"directory": config.directory}
+    known = _LATER | json.loads((folder / REPORT).read_text())["config"] | {"directory": config.directory}
     if known != asdict(config):
         raise ValueError(f"{folder} holds a vision tower trained with another config: {mend}")
     state = load_file(folder / WEIGHTS)
@@ -185,8 +206,11 @@ def _load_tower(tower: Qwen3VLVisionModel, config: VisionConfig, folder: Path) -
 
 
 class _Trainer:
-    def __init__(self, tower, readouts, image_processor, targets, config: VisionConfig, folder: Path, labels=None):
+    def __init__(
+        self, tower, readouts, image_processor, targets, config: VisionConfig, folder: Path, labels=None, scenes=None
+    ):
         self.labels: StepLabels | None = labels
+        self.scenes: tuple[Scenes, Scenes] | None = scenes
         self.tower, self.readouts, self.targets = tower, readouts, targets
         self.image_processor, self.config, self.checkpoint = image_processor, config, folder / CHECKPOINT
         self.parameters = [*tower.parameters(), *readouts.parameters()]
@@ -199,24 +223,41 @@ class _Trainer:
         config, began = self.config, time.time()
         first, before = self._resume()
         stack = torch.from_numpy(frames).permute(0, 3, 1, 2)
+        scenes = None if self.scenes is None else torch.from_numpy(self.scenes[0].pictures).permute(0, 3, 1, 2)
         rarity = self._rarity(stack)
         for step in range(first, config.steps):
             generator = torch.Generator().manual_seed(config.seed * 1_000_003 + step)
-            index = self._index(len(stack), generator)
-            loss = self._step(_shifted(stack[index], config, generator), index, rarity, step)
+            index, batch, scene_index = self._batch(stack, scenes, generator)
+            batch, moved = _shifted(batch, config, generator)
+            loss = self._step(batch, index, scene_index, moved, rarity, step)
             if step % 50 == 0:
                 print(f"vision step {step}/{config.steps} loss {loss:.4f}", flush=True)
             if (step + 1) % config.save_steps == 0:
                 self._save(step + 1, before + time.time() - began)
+                if self.scenes is not None:
+                    shown = {name: value for name, value in self.scene_report(500).items() if name != "by_place"}
+                    print(f"vision step {step + 1}: held-out scenes {shown}", flush=True)
         return before + time.time() - began
 
-    def _index(self, frames: int, generator: torch.Generator) -> Tensor:
-        """Which frames make a batch; with labels, all cameras of each timestep, adjacent."""
-        size, cameras = self.config.batch_size, 1 if self.labels is None else self.labels.cameras
+    def _batch(self, stack: Tensor, scenes: Tensor | None, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+        """Which frames, the pictures of a batch, and which pictures of scenes are its end."""
+        size = self.config.batch_size
+        if scenes is None or self.scenes is None:
+            index = self._index(len(stack), size, 1 if self.labels is None else self.labels.cameras, generator)
+            return index, stack[index], index[:0]
+        count = round(size * self.config.scene_share)
+        index = self._index(len(stack), size - count, 1 if self.labels is None else self.labels.cameras, generator)
+        shown = self._index(len(scenes), count, self.scenes[0].labels.cameras, generator)
+        return index, torch.cat([stack[index], scenes[shown]]), shown
+
+    def _index(self, frames: int, size: int, cameras: int, generator: torch.Generator) -> Tensor:
+        """Which of so many pictures make a batch; all cameras of each timestep, adjacent."""
         first = torch.randint(frames // cameras, (size // cameras,), generator=generator) * cameras
         return (first[:, None] + torch.arange(cameras)).flatten()
 
-    def _step(self, batch: Tensor, index: Tensor, rarity: Tensor, step: int) -> float:
+    def _step(
+        self, batch: Tensor, index: Tensor, scene_index: Tensor, moved: Tensor, rarity: Tensor, step: int
+    ) -> float:
         config = self.config
         warm_up, decay = min(1.0, (step + 1) / 50), min(1.0, 2.0 * (1.0 - step / config.steps))
         for group in self.optimiser.param_groups:
@@ -227,14 +268,32 @@ class _Trainer:
         loss = losses[0] + 0.5 * torch.stack(losses[1:]).sum() if losses[1:] else losses[0]
         if self.labels is not None:
             steps = index[:: self.labels.cameras] // self.labels.cameras
-            readout: Any = self.readouts[-1]
-            timesteps = by_timestep(features, self.labels.cameras)
+            readout: Any = self.readouts[len(features)]
+            timesteps = by_timestep([f[: len(index)] for f in features], self.labels.cameras)
             loss = loss + config.step_weight * readout.loss(timesteps, self.labels, steps)
+        if self.scenes is not None:
+            labels, reader = self.scenes[0].labels, self.scene_readout
+            timesteps = by_timestep([f[len(index) :] for f in features], labels.cameras)
+            steps = scene_index[:: labels.cameras] // labels.cameras
+            moved = moved[len(index) :].view(len(steps), labels.cameras, 2)
+            loss = loss + config.scene_weight * reader.loss(timesteps, labels, steps, moved)
         self.optimiser.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(self.parameters, 1.0)
         self.optimiser.step()
         return float(loss.detach())
+
+    @property
+    def scene_readout(self) -> SceneReadout:
+        readout: Any = self.readouts[-1]
+        return readout
+
+    def scene_report(self, limit: int | None = None) -> dict[str, Any]:
+        """Of the held-out scenes, or of the first `limit` timesteps, spread evenly."""
+        assert self.scenes is not None
+        scenes = self.scenes[1].every(max(1, len(self.scenes[1].labels) // limit) if limit else 1)
+        features = timestep_features(self.tower, self.image_processor, scenes.pictures, scenes.labels.cameras)
+        return scene_report(self.scene_readout, features, scenes.labels)
 
     def _rarity(self, stack: Tensor) -> Tensor:
         """[K]: weight of positives, so that rare colours are not drowned by their absence."""
@@ -270,6 +329,13 @@ def merged_features(tower: Qwen3VLVisionModel, image_processor: Any, frames: Ten
     batch = image_processor(images=list(frames), do_resize=False, return_tensors="pt")
     output = tower(batch["pixel_values"], grid_thw=batch["image_grid_thw"])
     return [f.view(len(frames), -1, f.shape[-1]) for f in (output.pooler_output, *output.deepstack_features)]
+
+
+@torch.no_grad()
+def timestep_features(tower: Qwen3VLVisionModel, image_processor: Any, pictures: np.ndarray, cameras: int) -> Tensor:
+    """[N, F]: everything the mergers say of N timesteps. pictures: uint8 [N C, H, W, 3]."""
+    parts = torch.from_numpy(pictures).permute(0, 3, 1, 2).split(32 * cameras)
+    return torch.cat([by_timestep(merged_features(tower, image_processor, part), cameras) for part in parts])
 
 
 @torch.no_grad()
@@ -320,21 +386,21 @@ def _embed_patches(projection: nn.Conv3d, patches: Tensor) -> Tensor:
     return F.linear(patches, projection.weight.flatten(1), projection.bias)
 
 
-def _step_readout(vision: Any, frames: np.ndarray, labels: StepLabels) -> StepReadout:
+def _features(vision: Any, frames: np.ndarray) -> int:
+    """How many numbers the mergers give for a picture."""
     cell = vision.patch_size * vision.spatial_merge_size
     cells = (frames.shape[1] // cell) * (frames.shape[2] // cell)
-    return StepReadout(
-        labels.cameras * (1 + len(vision.deepstack_visual_indexes)) * cells * vision.out_hidden_size, labels
-    )
+    return (1 + len(vision.deepstack_visual_indexes)) * cells * vision.out_hidden_size
 
 
-def _shifted(batch: Tensor, config: VisionConfig, generator: torch.Generator) -> Tensor:
-    """The batch, each frame moved by a few pixels with its edge repeated."""
+def _shifted(batch: Tensor, config: VisionConfig, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """The batch, each frame moved by a few pixels with its edge repeated; how far, [N, 2] in fractions (u, v)."""
     reach = config.shift_pixels
     height, width = batch.shape[2:]
     padded = F.pad(batch.float(), (reach,) * 4, mode="replicate").to(torch.uint8)
-    moves = torch.randint(0, 2 * reach + 1, (len(batch), 2), generator=generator).tolist()
-    return torch.stack([image[:, y : y + height, x : x + width] for image, (y, x) in zip(padded, moves, strict=True)])
+    moves = torch.randint(0, 2 * reach + 1, (len(batch), 2), generator=generator)
+    moved = [image[:, y : y + height, x : x + width] for image, (y, x) in zip(padded, moves.tolist(), strict=True)]
+    return torch.stack(moved), (reach - moves.flip(1)) / torch.tensor([width, height])
 
 
 def _nearest(colours: np.ndarray, centres: np.ndarray) -> np.ndarray:
