@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+FALLBACKS = 8  # successors that are looked at where replicas died that the controller has not missed yet
 SESSION_ROUTER = f"{__name__}.SessionRouter"
 
 
@@ -29,7 +30,7 @@ def session_router() -> type:
         def initialize_state(self, **options: Any) -> None:
             self._remembered: int = options["sessions"]
             self._places: dict[str, Any] = {}  # session -> id of its replica, the last used one last
-            super().initialize_state(num_fallback_replicas=0)
+            super().initialize_state(num_fallback_replicas=FALLBACKS)
 
         async def choose_replicas(self, candidate_replicas: list[Any], pending_request: Any = None) -> list[list[Any]]:
             ranks = await super().choose_replicas(candidate_replicas, pending_request)
