@@ -9,8 +9,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import yaml
@@ -79,14 +79,14 @@ def _run(stage: Stage) -> float:
     began = time.monotonic()
     root = str(Path(__file__).parent.parent)  # the code that runs here is the code that runs there
     path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
-    with _stopped_by_sigterm():
-        process = _start([sys.executable, "-m", "predimem.cli", *stage.command], {**os.environ, "PYTHONPATH": path})
-        try:
-            code = process.wait()
-        except BaseException:
-            _interrupt(process)
-            print(f"\ninterrupted in {stage.name}: the same command goes on", file=sys.stderr, flush=True)
-            raise
+    with _Stop() as stop:
+        # A process group of its own, so that one Ctrl-C is one signal, whoever sends it.
+        command = [sys.executable, "-m", "predimem.cli", *stage.command]
+        stop.watch(subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}, process_group=0))
+        code = stop.wait()
+    if stop.asked:
+        print(f"\ninterrupted in {stage.name}: the same command goes on", file=sys.stderr, flush=True)
+        raise KeyboardInterrupt
     if code != 0:
         raise StageError(f"the stage {stage.name} ended with code {code}; its command was: {shown(stage)}")
     if not stage.result.is_dir():
@@ -94,35 +94,42 @@ def _run(stage: Stage) -> float:
     return time.monotonic() - began
 
 
-def _start(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """A process group of its own, so that one Ctrl-C is one signal, whoever sends it. The process heeds it even
-    where this one does not, such as in the background of a script."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        return subprocess.Popen(command, env=environment, process_group=0)
-    finally:
-        signal.signal(signal.SIGINT, before)
+class _Stop:
+    """Ctrl-C (or SIGTERM) asks the process to stop, which may take it time: it may write a checkpoint. A second one
+    kills it. Where SIGINT is ignored, as in the background of a script, it still is, but not by the process."""
 
+    def __init__(self) -> None:
+        self.asked = 0
+        self._process: subprocess.Popen[bytes] | None = None
 
-@contextmanager
-def _stopped_by_sigterm() -> Iterator[None]:
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    def __enter__(self) -> _Stop:
+        self._before = {number: signal.signal(number, self._ask) for number in (signal.SIGINT, signal.SIGTERM)}
+        return self
 
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
 
-def _interrupt(process: subprocess.Popen[bytes]) -> None:
-    """Ask the stage to stop and wait until it has: it may write a checkpoint. A second Ctrl-C kills it."""
-    try:
-        os.killpg(process.pid, signal.SIGINT)
-        process.wait()
-    except KeyboardInterrupt:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    except ProcessLookupError:
-        process.wait()
+    def watch(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+        if self._before[signal.SIGINT] is signal.SIG_IGN:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if self.asked:  # while it was being started
+            self._pass_on()
+
+    def wait(self) -> int:
+        assert self._process is not None
+        return self._process.wait()
+
+    def _ask(self, *_: object) -> None:
+        self.asked += 1
+        if self._process is not None:
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        assert self._process is not None
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGINT if self.asked == 1 else signal.SIGKILL)
 
 
 def _is_placed(stage: Stage, weights: Path) -> bool:
