@@ -71,10 +71,10 @@ def deploy(config: ServeConfig, make_served: Callable[[], Served]) -> Any:
             )
         }
     router = RequestRouterConfig(
-        request_router_class=SESSION_ROUTER,
+        request_router_class=SESSION_ROUTER,  # type: ignore[arg-type]
         request_router_kwargs={"sessions": 4 * limits.sessions * max(cluster.replicas, cluster.max_replicas)},
     )
-    deployment = serve.deployment(
+    deployment: Any = serve.deployment(
         Replica,
         name=DEPLOYMENT,
         max_ongoing_requests=limits.connections + 4,
