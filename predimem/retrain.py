@@ -35,15 +35,18 @@ class RoundConfig:
 @dataclass(frozen=True)
 class PlannersConfig:
     """practice: config of the practice; its rounds: the first one is driven by the truth, each other one by the planner
-    that was trained on all before it. demonstrations: config of further data, or null. recipes: name of the weights ->
-    config of its training; the first one is the planner that drives practice. practice_changes, recipe_changes: what
-    differs from those configs, as in them."""
+    that was trained on all before it. recipes: name of the weights -> config of its training; the first one is the
+    planner that drives practice. demonstrations: config of further data; scenes: of the pictures that the vision tower
+    learns from; or null. practice_changes, scene_changes, recipe_changes: what differs from those configs, as in them.
+    """
 
     practice: str
     rounds: tuple[RoundConfig, ...]
     recipes: dict[str, str]
     demonstrations: str | None = None
+    scenes: str | None = None
     practice_changes: dict[str, Any] = field(default_factory=dict)
+    scene_changes: dict[str, Any] = field(default_factory=dict)
     recipe_changes: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -136,10 +139,14 @@ class _Planners:
         self.config, self.planners, self.out = config, config.planners, Path(config.out)
         self.recipe = next(iter(config.planners.recipes.values()))
         self.data: list[Stage] = []
+        self.scenes: list[Stage] = []
 
     def rounds(self) -> list[Stage]:
         """Practice, and between its rounds the planner that drives the next one."""
         stages: list[Stage] = []
+        if self.planners.scenes is not None:
+            self.scenes = [_data(self.config, "scenes", self.planners.scenes, self.planners.scene_changes)]
+            stages += self.scenes
         if self.planners.demonstrations is not None:
             stages.append(_data(self.config, "demonstrations", self.planners.demonstrations, {}))
             self.data.append(stages[-1])
@@ -166,10 +173,11 @@ class _Planners:
         if plain.get("vision") is None:  # a tower that is not trained
             changes.pop("vision", None)
         else:
-            changes = merged(changes, {"vision": {"directory": str(self.out / "vision")}})
+            scenes = str(self.scenes[0].result) if self.scenes else None
+            changes = merged(changes, {"vision": {"directory": str(self.out / "vision"), "scenes": scenes}})
         if plain.get("sft", {}).get("epochs") == 0:
             data, changes["episodes"], changes["sft"] = [], [], {}
-        needs = tuple(stage.name for stage in data)
+        needs = tuple(stage.name for stage in (self.scenes + data if data else ()))
         return _stage(self.config, name, PLANNER, ("train", "planner"), recipe, changes, out / "export", needs, weights)
 
 

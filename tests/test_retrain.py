@@ -58,6 +58,7 @@ def test_who_drives_and_who_learns_from_what(config: RetrainConfig) -> None:
     assert {s.config["vision"]["directory"] for s in trained} == {
         stages["planner-round-0"].config["vision"]["directory"]
     }
+    assert {s.config["vision"]["scenes"] for s in trained} == {stages["scenes"].config["out"]}
     assert len(trained) == 5 and trained[0].config["memory"] != trained[1].config["memory"]
     untrained = stages["arena-planner-untrained"]
     assert untrained.needs == () and untrained.config["vision"] is None and untrained.config["sft"]["epochs"] == 0
@@ -77,11 +78,12 @@ def test_seeds_are_for_training_and_each_is_used_once(config: RetrainConfig) -> 
 def test_every_config_is_one_that_its_command_reads(tmp_path: Path, tiny: bool) -> None:
     from actor.train import ActorTrainConfig
     from datagen.practice.config import PracticeConfig
+    from datagen.scenes.config import ScenesConfig
     from datagen.skill_data.config import SkillDataConfig
     from planner.train import TrainConfig
 
     (tmp_path / "tiny.yaml").write_text(TINY)
-    suites = {"practice": PracticeConfig, "skills": SkillDataConfig}
+    suites = {"practice": PracticeConfig, "skills": SkillDataConfig, "scenes": ScenesConfig}
     for stage in plan_stages(load_config(RetrainConfig, tmp_path / "tiny.yaml" if tiny else CONFIG)):
         kinds: dict[str, Any] = {PLANNER: TrainConfig, ACTOR: ActorTrainConfig}
         cls = kinds.get(stage.kind) or suites[stage.config["suite"]]
@@ -113,7 +115,7 @@ def test_some_stages_and_what_they_need(config: RetrainConfig) -> None:
     assert chosen() == [stage.name for stage in stages]
     assert chosen("actor") == ["skills", "arena-actor"]
     assert chosen("arena-planner-untrained") == ["arena-planner-untrained"]
-    assert chosen("practice-1") == ["practice-0", "planner-round-0", "practice-1"]
+    assert chosen("practice-1") == ["scenes", "practice-0", "planner-round-0", "practice-1"]
     assert not {"skills", "arena-actor"} & set(chosen("planner"))
     with pytest.raises(ConfigError, match="no stage 'plannr'; there are: data, planner, actor"):
         chosen("plannr")
@@ -167,6 +169,8 @@ tasks: ["6"]
 planners:
   practice: configs/datagen_practice.yaml
   practice_changes: {max_overtime_s: 3.0}
+  scenes: configs/datagen_scenes.yaml
+  scene_changes: {episodes: 2, frames: 4}
   rounds: [{episodes: 1, first_seed: 46000}, {episodes: 1, first_seed: 44000}]
   recipes:
     arena-planner: configs/planner/arena.yaml
@@ -198,12 +202,12 @@ def start(*arguments: str) -> subprocess.Popen[str]:
 def test_interrupted_it_ends_with_its_stage(tmp_path: Path, how: signal.Signals) -> None:
     (tmp_path / "tiny.yaml").write_text(TINY)
     process = start("train", "arena", "--config", str(tmp_path / "tiny.yaml"), "--out", str(tmp_path / "out"))
-    assert process.stdout is not None and "[1/8] practice-0" in process.stdout.readline()
+    assert process.stdout is not None and "[1/9] scenes" in process.stdout.readline()
     while not (running := children(process.pid)):
         time.sleep(0.05)
     process.send_signal(how)
     output, _ = process.communicate(timeout=120)
-    assert process.returncode != 0 and "interrupted in practice-0: the same command goes on" in output
+    assert process.returncode != 0 and "interrupted in scenes: the same command goes on" in output
     assert not any(Path(f"/proc/{pid}").exists() for pid in running)
 
 
@@ -233,7 +237,7 @@ def test_everything_from_nothing_to_an_evaluation(tmp_path: Path) -> None:
     again = subprocess.run(
         [sys.executable, "-m", "predimem.cli", *arguments], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    assert again.stdout.count("is there") == 8
+    assert again.stdout.count("is there") == 9
     rows = ("predimem", "no-keyframes-skills", "no-robot-data-skills")
     evaluated = start(
         "eval", "--config", "configs/eval/arena.yaml", "--weights", str(weights), "--tasks", "6", "--episodes", "1",
