@@ -24,7 +24,7 @@ from torch.nn import functional as F
 from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLVisionModel
 
 from planner.vision_readout import StepLabels, StepReadout, by_timestep
-from planner.vision_scenes import SceneReadout, Scenes, scene_report
+from planner.vision_scenes import SceneLabels, SceneReadout, Scenes, scene_report
 
 WEIGHTS, REPORT, CHECKPOINT = "vision.safetensors", "vision.json", "vision.partial.pt"
 _LEVELS = 32  # colours are binned to 5 bits a channel
@@ -163,14 +163,12 @@ def pretrain_tower(
     palette = fit_palette(frames[rng.permutation(len(frames))[:400]], config.palette_size)
     vision: Any = tower.config
     targets = CellTargets(palette, vision.patch_size * vision.spatial_merge_size, config.present_pixels)
-    readouts = nn.ModuleList(
-        _Readout(vision.out_hidden_size, len(palette)) for _ in range(1 + len(vision.deepstack_visual_indexes))
-    )
+    readouts = nn.ModuleList(_Readout(vision.out_hidden_size, len(palette)) for _ in range(_levels(vision)))
     if labels is not None:
-        readouts.append(StepReadout(labels.cameras * _features(vision, frames), labels))
+        features = labels.cameras * _levels(vision) * _cells(vision, frames) * vision.out_hidden_size
+        readouts.append(StepReadout(features, labels))
     if scenes is not None:
-        known = scenes[0].labels
-        readouts.append(SceneReadout(known.cameras * _features(vision, frames), known))
+        readouts.append(scene_readout(vision, frames, scenes[0].labels))
     tower.requires_grad_(True).train()
     embed: Any = tower.patch_embed
     embed.forward = partial(_embed_patches, embed.proj)
@@ -386,11 +384,19 @@ def _embed_patches(projection: nn.Conv3d, patches: Tensor) -> Tensor:
     return F.linear(patches, projection.weight.flatten(1), projection.bias)
 
 
-def _features(vision: Any, frames: np.ndarray) -> int:
-    """How many numbers the mergers give for a picture."""
+def scene_readout(vision: Any, frames: np.ndarray, labels: SceneLabels) -> SceneReadout:
+    """A fresh one. vision: the tower's config. frames: [N, H, W, 3]."""
+    return SceneReadout(vision.out_hidden_size, _levels(vision), _cells(vision, frames), labels)
+
+
+def _levels(vision: Any) -> int:
+    return 1 + len(vision.deepstack_visual_indexes)
+
+
+def _cells(vision: Any, frames: np.ndarray) -> int:
+    """How many tokens a picture has."""
     cell = vision.patch_size * vision.spatial_merge_size
-    cells = (frames.shape[1] // cell) * (frames.shape[2] // cell)
-    return (1 + len(vision.deepstack_visual_indexes)) * cells * vision.out_hidden_size
+    return (frames.shape[1] // cell) * (frames.shape[2] // cell)
 
 
 def _shifted(batch: Tensor, config: VisionConfig, generator: torch.Generator) -> tuple[Tensor, Tensor]:

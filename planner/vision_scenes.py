@@ -7,6 +7,7 @@ readout is thrown away.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,6 +22,7 @@ from predimem.scene_facts import SceneFacts
 
 UNKNOWN = -100  # what cross-entropy leaves out
 POSITION_WEIGHT, OPENING_WEIGHT, SEEN_WEIGHT = 10.0, 5.0, 0.5  # of errors in fractions, and of easy yes or no
+CELL_WEIGHT, FOUND_WEIGHT = 4.0, 4.0  # most things are not in most cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,11 +121,18 @@ def scenes_of(episodes: Sequence[Episode], cameras: Sequence[str], known: SceneL
 
 
 class SceneReadout(nn.Module):
-    """The facts from all merged features of a timestep, `features` numbers; of an object, asked for by its name."""
+    """The facts from all merged features of a timestep; of an object, asked for by its name. And of each cell of a
+    picture by itself, from its own features, whether the middle of a thing is in it, and where: what is learnt of one
+    place holds in all. width: of one merger's features, of which there are `levels`, for `cells` (a square) a picture.
+    """
 
-    def __init__(self, features: int, labels: SceneLabels, hidden: int = 256):
+    def __init__(self, width: int, levels: int, cells: int, labels: SceneLabels, hidden: int = 256):
         super().__init__()
         cameras, joints = labels.cameras, labels.openings.shape[1]
+        features, self._shape = width * levels * cells * cameras, (levels, cameras, cells, width)
+        self.in_cell = nn.Sequential(
+            nn.Linear(levels * width, hidden // 2), nn.GELU(), nn.Linear(hidden // 2, 3 * len(labels.objects))
+        )
         self.hidden = nn.Sequential(nn.Linear(features, hidden), nn.GELU())
         self.object = nn.Embedding(len(labels.objects), hidden)
         self.of_object = nn.Sequential(nn.Linear(hidden, hidden), nn.GELU())
@@ -134,11 +143,14 @@ class SceneReadout(nn.Module):
         self.held, self.openings = nn.Linear(hidden, len(labels.objects)), nn.Linear(hidden, joints)
 
     def forward(self, features: Tensor, object: Tensor) -> dict[str, Tensor]:
-        """features [B, F]; object: int64 [B, O]. Logits, and positions and openings as they are."""
+        """features [B, F]; object: int64 [B, O]. Logits, and positions and openings as they are. in_cell: [B, C,
+        cells, K, 3], of each object, and of the mat in the place of object 0: logit, and (u, v) in the cell."""
         hidden = self.hidden(features)
         asked = self.of_object(hidden[:, None] * (1 + self.object(object)))
         cameras = self.seen.out_features
+        tokens = features.unflatten(1, self._shape).permute(0, 2, 3, 1, 4).flatten(3)
         return {
+            "in_cell": self.in_cell(tokens).unflatten(-1, (-1, 3)),
             "place": self.place(asked),
             "seen": self.seen(asked),
             "pixels": self.pixels(asked).unflatten(-1, (cameras, 2)),
@@ -157,8 +169,13 @@ class SceneReadout(nn.Module):
         if moved is not None:
             pixels, mat_pixels = pixels + moved[:, None], mat_pixels + moved
         seen = labels.seen[index].float()
+        where = torch.full((len(index), pixels.shape[2], len(labels.objects), 2), torch.nan)
+        which = object[:, None, :, None].expand(-1, pixels.shape[2], -1, 2)
+        where.scatter_(2, which, pixels.transpose(1, 2))  # padding is object 0, whose place the mat takes:
+        where[:, :, 0] = mat_pixels
         return (
-            F.cross_entropy(said["place"].flatten(0, 1), labels.place[index].flatten(), ignore_index=UNKNOWN)
+            _cell_error(said["in_cell"], where)
+            + F.cross_entropy(said["place"].flatten(0, 1), labels.place[index].flatten(), ignore_index=UNKNOWN)
             + SEEN_WEIGHT * F.binary_cross_entropy_with_logits(said["seen"][real], seen[real])
             + POSITION_WEIGHT * _known_error(said["pixels"], pixels)
             + F.cross_entropy(said["mat"], labels.mat[index])
@@ -195,6 +212,21 @@ def scene_report(readout: SceneReadout, features: Tensor, labels: SceneLabels) -
         "opening_error": _mean((said["openings"] - labels.openings).abs()),
         "by_place": by_place,
     }
+
+
+def _cell_error(said: Tensor, where: Tensor) -> Tensor:
+    """said: [B, C, cells, K, 3]; where: [B, C, K, 2], fractions of the picture, NaN where a thing is not seen."""
+    side = math.isqrt(said.shape[2])
+    scaled = where.nan_to_num(-1.0) * side
+    column, row = scaled[..., 0].floor(), scaled[..., 1].floor()
+    cell = torch.arange(said.shape[2])[:, None]
+    inside = (row[:, :, None] == cell // side) & (column[:, :, None] == cell % side)  # [B, C, cells, K]
+    offset = (scaled - scaled.floor())[:, :, None].expand(-1, -1, said.shape[2], -1, -1)
+    known = inside[..., None].expand_as(offset)
+    found = F.binary_cross_entropy_with_logits(
+        said[..., 0], inside.float(), pos_weight=torch.tensor(FOUND_WEIGHT), reduction="mean"
+    )
+    return CELL_WEIGHT * found + ((said[..., 1:] - offset) ** 2 * known).sum() / known.sum().clamp(min=1)
 
 
 def _mean(values: Tensor) -> float | None:

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from planner.vision import VisionConfig, pretrain_tower, sample_frames
-from planner.vision_scenes import UNKNOWN, SceneReadout, Scenes, scene_report, scenes_of
+from planner.vision_scenes import UNKNOWN, SceneReadout, Scenes, _cell_error, scene_report, scenes_of
 from predimem.episodes import Episode
 from predimem.scene_facts import KEY, SceneFacts
 from tests.planner.builders import make_episode, make_model
@@ -73,7 +73,7 @@ def test_episodes_without_facts_are_refused() -> None:
 def test_a_shift_moves_where_things_are() -> None:
     labels = scenes().labels
     torch.manual_seed(0)
-    readout, features, index = SceneReadout(3, labels), torch.zeros(1, 3), torch.tensor([0])
+    readout, features, index = SceneReadout(3, 1, 4, labels), torch.zeros(1, 24), torch.tensor([0])
     losses = [float(readout.loss(features, labels, index, torch.full((1, 2, 2), by))) for by in (0.0, 0.3)]
     assert losses[0] == pytest.approx(float(readout.loss(features, labels, index)))
     assert losses[0] != pytest.approx(losses[1])
@@ -95,5 +95,16 @@ def test_a_tower_learns_from_scenes(processor, tmp_path) -> None:
 
 def test_a_report_of_what_is_not_there_has_no_figures() -> None:
     data = scenes_of([scene_episode(1, "red", "left")], CAMERAS)
-    report = scene_report(SceneReadout(3, data.labels), torch.zeros(len(data.labels), 3), data.labels)
+    report = scene_report(SceneReadout(3, 1, 4, data.labels), torch.zeros(len(data.labels), 24), data.labels)
     assert report["mat_where_seen"] is None and report["by_place"].keys() == {"left"}
+
+
+def test_a_thing_is_in_the_cell_of_its_middle() -> None:
+    """The ideal answer has no error, and the same answer for a thing that is elsewhere has."""
+    where = torch.full((1, 1, 2, 2), torch.nan)
+    where[0, 0, 1] = torch.tensor([0.75, 0.25])  # the upper right of four cells, in its middle
+    said = torch.full((1, 1, 4, 2, 3), -20.0)
+    said[0, 0, 1, 1] = torch.tensor([20.0, 0.5, 0.5])
+    assert float(_cell_error(said, where)) < 1e-6
+    assert float(_cell_error(said, where + 0.1)) == pytest.approx(0.04, abs=1e-5)  # offset (0.7, 0.7)
+    assert float(_cell_error(said, where - 0.3)) > 1.0
