@@ -66,9 +66,8 @@ class PrediMemTemplate(Qwen3VLTemplate):
         ids, labels = encoded["input_ids"], encoded["labels"]
         places, mask = findall(ids, self.image_token_id), [False] * len(ids)
         pads = [self.image_token_id] * TABLE.tokens
-        encoded["input_ids"], encoded["labels"], _, mask = self._extend_tokens(
-            ids, labels, None, places, lambda _: pads, mm_mask=mask
-        )
+        extended: Any = self._extend_tokens(ids, labels, None, places, lambda _: pads, mm_mask=mask)
+        encoded["input_ids"], encoded["labels"], _, mask = extended
         encoded["mm_token_type_ids"] = self.create_mm_token_type_ids(encoded["input_ids"], mask)
         encoded["pixel_values"] = torch.tensor([TABLE.rows[path] for path in inputs.images])
         encoded["image_grid_thw"] = torch.tensor([TABLE.grid_thw] * len(inputs.images))

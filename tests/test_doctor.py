@@ -73,9 +73,7 @@ def test_a_picture_is_rendered_on_this_machine() -> None:
     assert "64 px picture in" in finding.found
 
 
-def test_run_counts_what_must_be_mended(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_run_counts_what_must_be_mended(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     bad = doctor.Finding("disk", "FAIL", "0 GiB", "free some")
     good = doctor.Finding("cores", "ok", "2")
     monkeypatch.setattr(doctor, "examine", lambda: iter([good, bad]))

@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("predimem", "planner", "actor", "memory_bank", "datagen")
 # Beside the code; below predimem/weights, everything.
-DATA_SUFFIXES = (".html", ".j2", ".css", ".js", ".glsl", ".vert", ".frag")
+DATA_SUFFIXES = (".html", ".j2", ".css", ".js", ".svg", ".glsl", ".vert", ".frag")
 UV = Path(sys.executable).with_name("uv")
 
 
@@ -71,8 +71,7 @@ def test_nothing_is_left_out_and_nothing_slips_in(wheel: Path) -> None:
 
 def test_packages_import_outside_the_checkout(python: Path) -> None:
     script = (
-        f"import {', '.join(PACKAGES)}, predimem.cli, predimem.evaluation, predimem.vulkan\n"
-        "print(predimem.__file__)"
+        f"import {', '.join(PACKAGES)}, predimem.cli, predimem.evaluation, predimem.vulkan\nprint(predimem.__file__)"
     )
     place = Path(run(python, "-c", script, cwd=python.parent).strip())
     assert python.parents[1] in place.parents
@@ -86,9 +85,7 @@ def test_command_line(python: Path) -> None:
 
 def test_doctor_without_the_heavy_packages(python: Path) -> None:
     """Says what is missing and ends with 1, instead of a traceback."""
-    done = subprocess.run(
-        [python.with_name("predimem"), "doctor"], capture_output=True, text=True, cwd=python.parent
-    )
+    done = subprocess.run([python.with_name("predimem"), "doctor"], capture_output=True, text=True, cwd=python.parent)
     assert done.returncode == 1, done.stderr
     assert "missing: torch" in done.stdout
     assert "Traceback" not in done.stdout + done.stderr

@@ -16,11 +16,12 @@ from planner.greedy import _read, greedy_decode
 from planner.inputs import lay_out
 from planner.model import ObjectiveConfig
 from planner.pictures import Picture
-from planner.prompt import chat_messages, render_answer, render_prompt, size_images
+from planner.prompt import render_answer
 from planner.replay import Replay
 from predimem.types import MemorySnapshot
 from tests.planner.builders import BASE, MEMORY, PROMPT
 from tests.planner.speaker import say
+from tests.planner.stock import stock_inputs
 
 LONGEST = 12
 
@@ -43,16 +44,9 @@ def snapshots(episodes):
     return [Replay(episodes[i], MEMORY, [0])[step] for i, step in ((0, 0), (0, 1), (0, 5), (0, 7), (1, 9), (2, 8))]
 
 
-def stock_inputs(processor, snapshot: MemorySnapshot) -> dict[str, torch.Tensor]:
-    prompt = render_prompt(snapshot, PROMPT)
-    text = processor.apply_chat_template(chat_messages(prompt.messages), tokenize=False, add_generation_prompt=True)
-    images = size_images(prompt.images, PROMPT)
-    return dict(processor(text=[text], images=images, do_resize=False, return_tensors="pt"))
-
-
 def stock_answer(planner: QwenPlanner, processor, snapshot: MemorySnapshot) -> list[int]:
     """transformers' `generate` on the processor's inputs."""
-    inputs = stock_inputs(processor, snapshot)
+    inputs = stock_inputs(processor, PROMPT, snapshot)
     with torch.no_grad():
         output = planner._model.generate(
             **inputs, max_new_tokens=LONGEST, do_sample=False, eos_token_id=planner._end, pad_token_id=0
@@ -73,7 +67,7 @@ def speak(planner: QwenPlanner, snapshot: MemorySnapshot, answer: str, **doubts:
 
 def test_inputs_are_those_of_the_processor(planner, processor, snapshots):
     for snapshot in snapshots:
-        stock = stock_inputs(processor, snapshot)
+        stock = stock_inputs(processor, PROMPT, snapshot)
         positions, delta = planner._model.model.get_rope_index(
             stock["input_ids"], stock["mm_token_type_ids"], stock["image_grid_thw"]
         )
@@ -98,7 +92,7 @@ def test_logits_are_those_of_stock_transformers(planner, processor, snapshots):
     """At the answer's first place and after more tokens, read in two ways: at once and one after the other."""
     more = [5, 9, 300]
     snapshot = snapshots[3]
-    stock = stock_inputs(processor, snapshot)
+    stock = stock_inputs(processor, PROMPT, snapshot)
     stock["input_ids"] = torch.cat((stock["input_ids"], torch.tensor([more])), 1)
     stock["attention_mask"] = torch.ones_like(stock["input_ids"])
     stock["mm_token_type_ids"] = torch.nn.functional.pad(stock["mm_token_type_ids"], (0, 3))

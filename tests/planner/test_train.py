@@ -18,9 +18,8 @@ from safetensors.torch import load_file
 from transformers import AutoProcessor, Qwen3VLForConditionalGeneration
 
 from planner.base import link_pretrained_base, make_tiny_base
-from planner.checkpoint import PlannerSpec
 from planner.dataset import SampleMaker, split_episodes
-from planner.decoding import QwenPlanner, load_planner
+from planner.decoding import load_planner
 from planner.evaluate import replay_planner
 from planner.model import ObjectiveConfig, PrediMemForConditionalGeneration, objective_of
 from planner.prompt import render_answer
@@ -29,6 +28,7 @@ from planner.train import TrainConfig, _Run, train
 from predimem.config import ConfigError, load_config
 from predimem.episodes import EpisodeError, episode_path, save_episode
 from tests.planner.builders import BASE, INSTRUCTION, PROMPT
+from tests.planner.stock import stock_inputs
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "planner"
 SMALL = f"""
@@ -231,18 +231,16 @@ def swift(tmp_path_factory, episodes):
 
 
 def test_ms_swift_reads_the_data_as_we_render_it(swift):
-    """Tokens, labels and pixels of ms-swift's template equal those of our own inference path."""
+    """Tokens, labels and pixels of ms-swift's template equal those of the processor, and so our own at inference."""
     run, result = swift
     base = run.out / "base"
     processor = AutoProcessor.from_pretrained(base)
-    model = Qwen3VLForConditionalGeneration.from_pretrained(base)
-    planner = QwenPlanner(model, processor, PlannerSpec(run.config.prompt, run.config.memory))
     training, _ = split_episodes(run.episodes, run.config.dataset.validation_fraction)
     maker = SampleMaker(training, run.config.memory, run.config.dataset)
     assert result["rows"] == 48
     for row, sample in zip(result["encoded"], maker.draw(8, random.Random(0)), strict=True):
         tokens, labels, shape, total = row
-        inputs = planner.encode(sample.snapshot)
+        inputs = stock_inputs(processor, run.config.prompt, sample.snapshot)
         prompt = inputs["input_ids"][0].tolist()
         answer = processor.tokenizer(render_answer(sample.subtask, sample.positions) + "<|im_end|>").input_ids
         assert tokens[: len(prompt) + len(answer)] == prompt + answer

@@ -89,7 +89,7 @@ def test_every_task_comes_back(tmp_path: Path) -> None:
 
 def test_what_the_oracle_played_comes_back(tmp_path: Path) -> None:
     episode = play_episode()
-    assert [span.label for span in episode.subtasks] == ["pick cookies", "place cookies into basket: basket left"]
+    assert [span.label for span in episode.subtasks] == ["pick cookies", "place cookies into basket: basket right"]
     save(tmp_path / "episodes", episode)
     export_robomemarena(tmp_path / "episodes", tmp_path / "out", progress=False)
     import_robomemarena(tmp_path / "out", tmp_path / "back", progress=False)
