@@ -25,6 +25,7 @@ from typing import Any, Literal
 import numpy as np
 
 from memory_bank import MemoryConfig
+from planner.forks import forks
 from planner.prompt import PromptConfig, render_answer, render_prompt
 from planner.replay import Replay, Sample, frame_at
 from planner.splicing import splice_memory
@@ -54,7 +55,8 @@ class DatasetConfig:
     the keyframe of `cue_subtask`, or the whole memory with that of an episode of the same task that has got just
     as far; its hidden state may be another as long as the window does not show it, and for `splice_steps` after
     the subtasks part ways it does not. boundary_probability: of samples within `boundary_steps` of a change of
-    subtask. step_grid: samples and keyframes are taken at its multiples, so that many samples share pictures.
+    subtask. fork_probability: of samples of an episode that has forks (`planner.forks`), within `splice_steps` after
+    one. step_grid: samples and keyframes are taken at its multiples, so that many samples share pictures.
     missing_probability: of each keyframe to be forgotten. jitter_steps: by how much each is early or late.
     lag_steps: by how much a planner with a text memory names a subtask late at most, and half of it early.
     """
@@ -72,6 +74,7 @@ class DatasetConfig:
     splice_steps: int = 20
     boundary_probability: float = 0.0
     boundary_steps: int = 20
+    fork_probability: float = 0.0
     step_grid: int = 1
     samples_per_replay: int = 2
     missing_probability: float = 0.0
@@ -134,6 +137,7 @@ class SampleMaker:
         self._memory = memory
         self._config = config
         self._goals = _goals_by_task(episodes)
+        self._forks = forks(episodes)
         self._cues = [(e, step) for e in episodes for step in self._cue_steps(e)]
 
     def draw(self, count: int, rng: random.Random) -> Iterator[Sample]:
@@ -147,8 +151,11 @@ class SampleMaker:
                 made += 1
 
     def _step(self, episode: Episode, rng: random.Random) -> int:
-        config = self._config
-        if config.boundary_probability and rng.random() < config.boundary_probability:
+        config, forking = self._config, self._forks[id(episode)]
+        if forking and config.fork_probability and rng.random() < config.fork_probability:
+            after = rng.randint(config.step_grid - 1, max(config.step_grid - 1, config.splice_steps))
+            step = min(rng.choice(forking) + after, len(episode) - 1)
+        elif config.boundary_probability and rng.random() < config.boundary_probability:
             boundaries = [span.start for span in episode.subtasks[1:]] or [0]
             near = rng.choice(boundaries) + rng.randint(-config.boundary_steps, config.boundary_steps)
             step = min(max(near, 0), len(episode) - 1)

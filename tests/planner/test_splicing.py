@@ -10,6 +10,7 @@ import pytest
 
 from memory_bank import MemoryConfig
 from planner.dataset import DatasetConfig, SampleMaker, keyframe_positions, keyframe_targets
+from planner.forks import forks
 from planner.replay import Replay, Sample
 from planner.splicing import splice_memory
 from predimem.episodes import Episode, SubtaskSpan
@@ -81,6 +82,19 @@ def test_samples_near_a_change_and_on_the_grid():
     steps = {sample.snapshot.step for sample in samples}
     assert steps <= {16, 18, 20, 22, 36, 38, 40, 42} and len(steps) == 8
     assert {s.subtask for s in samples if s.spliced and s.snapshot.step >= 40} == {"open left", "open right"}
+
+
+def test_samples_at_the_forks_that_memory_decides():
+    config = DatasetConfig(
+        splice="progress", nominate="subtask_ends", fork_probability=1.0, splice_steps=7, step_grid=4,
+        phase_weights={"*": 1.0}, late_probability=0.0, extra_probability=0.0,
+    )  # fmt: skip
+    one, other = searched(1, "left"), searched(2, "right", pace=2)
+    assert forks([one, other]) == {id(one): (40,), id(other): (80,)}
+    assert forks([one, searched(3, "left")])[id(one)] == ()
+    samples = list(SampleMaker([one, other], MEMORY, config).draw(80, random.Random(0)))
+    assert {(s.episode.seed, s.snapshot.step) for s in samples} == {(1, 40), (1, 44), (2, 80), (2, 84)}
+    assert {s.subtask for s in samples if s.episode.seed == 1} == {"open left", "open right"}
 
 
 def test_keyframes_can_be_forgotten_and_moved():
