@@ -16,6 +16,7 @@ import hashlib
 import io
 import itertools
 import json
+import os
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -348,8 +349,9 @@ class _ImageStore:
             image, path = frame.images[camera], self._path(episode, frame, camera)
             if not (self._shared and path.is_file()):
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.with_suffix(".partial").write_bytes(_png(image))
-                path.with_suffix(".partial").rename(path)
+                partial = path.with_suffix(f".{os.getpid()}.partial")  # another training may write the same picture
+                partial.write_bytes(_png(image))
+                partial.rename(path)
             self._written[key] = str(path)
         return self._written[key]
 

@@ -18,7 +18,10 @@ from typing import Any, Literal
 from predimem import vulkan, weight_files
 
 CHECKOUT = Path(__file__).parents[1]
-SHIPPED_WEIGHTS = ("planner", "planner-no-head", "planner-no-keyframes", "actor")
+SHIPPED_WEIGHTS = (
+    *("planner", "planner-no-head", "planner-no-keyframes", "actor"),
+    *("arena-planner", "arena-planner-no-head", "arena-planner-recent"),
+)
 # What the simulation cannot be imported without: library, and its package in Debian and Ubuntu.
 SYSTEM_LIBRARIES = {
     "libX11.so.6": "libx11-6",

@@ -39,11 +39,11 @@ def test_missing_weights_say_which(tmp_path: Path) -> None:
     for name in doctor.SHIPPED_WEIGHTS[:-1]:
         (tmp_path / name).mkdir()
         (tmp_path / name / "model.safetensors").write_bytes(b"weights")
-    finding = doctor.weights(tmp_path)
+    finding, last = doctor.weights(tmp_path), doctor.SHIPPED_WEIGHTS[-1]
     assert finding.state == "FAIL"
-    assert finding.found.endswith(": actor")
-    (tmp_path / "actor").mkdir()
-    (tmp_path / "actor" / "model.safetensors").write_bytes(b"weights")
+    assert finding.found.endswith(f": {last}")
+    (tmp_path / last).mkdir()
+    (tmp_path / last / "model.safetensors").write_bytes(b"weights")
     assert doctor.weights(tmp_path).state == "ok"
 
 
