@@ -1,0 +1,189 @@
+"""Soak: a few robots come, play, begin again and go, the page is open, and memory is looked at every ten seconds.
+
+Each robot connects, plays an episode, plays another one under the same name (`reset`), closes the connection and comes
+back with a new name. The page is either what the page's scripts fetch, or with `--chromium` the page in a browser.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import threading
+import time
+import urllib.parse
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from openpi_client.websocket_client_policy import WebsocketClientPolicy
+import soak_report
+from pictures import Views
+from served import Begun, cpu_s, progress, resident_mib, shipped_server, table
+from tests.serving import ServerProcess
+from tests.test_serving_browser import CHROMIUM
+from tests.test_serving_server import planner_pid
+
+SAMPLE_S = 10.0
+LOOK_S = 0.3  # as the page does
+HORIZON = 4
+FIELDS = ("seconds", "server_mib", "s2_mib", "server_cpu_s", "s2_cpu_s", "sessions", "replies", "episodes", "looks")
+SETTINGS = {
+    "limits": {"idle_s": 60}
+}  # sessions that were left, and episodes on disk, come to an end during the warm-up
+EPISODES_KEPT = 20
+
+
+def play(
+    server: ServerProcess, robot: int, args: argparse.Namespace, count: Counter[str], stop: threading.Event
+) -> None:
+    """One robot, until `stop`."""
+    visit, due_s = 0, time.monotonic() + robot * args.every_s / args.robots
+    while not stop.is_set():
+        client = WebsocketClientPolicy("127.0.0.1", server.port)
+        views, name = Views(client.get_server_metadata()), f"robot-{robot}/{visit}"
+        for turn in range(2):
+            for request in range(args.requests):
+                if stop.wait(max(0.0, due_s - time.monotonic())):
+                    return
+                due_s = max(due_s + args.every_s, time.monotonic())
+                step = request * HORIZON
+                fields = {"episode_id": name, "step": step, "reset": request == 0}
+                try:
+                    client.infer(views.at(robot, step, 2 * visit + turn) | fields)
+                    count["replies"] += 1
+                except RuntimeError as refusal:
+                    count[f"refused: {str(refusal).partition(':')[0]}"] += 1
+            count["episodes"] += 1
+        client._ws.close()
+        visit += 1
+
+
+def look(server: ServerProcess, count: Counter[str], stop: threading.Event) -> None:
+    """What an open page asks for: the newest episode with its pictures, and now and then the list of past ones."""
+    asked = 0
+    while not stop.wait(LOOK_S):
+        sessions = json.loads(server.get("/page/live.json")[1])["overview"]["sessions"]
+        if sessions:
+            newest = min(sessions, key=lambda session: session["idle_s"])["id"]
+            address = f"/page/live/{urllib.parse.quote(newest, safe='')}"
+            episode = json.loads(server.get(f"{address}.json")[1]).get("episode")
+            for camera in range(2) if episode and episode["step"] is not None else ():
+                fetch(server, f"{address}/{episode['run']}/{episode['step']}/{camera}.jpg")
+        if asked % 16 == 0:
+            server.get("/page/past.json")
+        asked += 1
+        count["looks"] += 1
+
+
+def fetch(server: ServerProcess, path: str) -> bytes:
+    import urllib.error
+    import urllib.request
+
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.port}{path}", timeout=20) as answer:
+            return answer.read()
+    except urllib.error.HTTPError as gone:  # the session has ended meanwhile
+        return gone.read()
+
+
+@contextmanager
+def browser(server: ServerProcess) -> Iterator[None]:
+    """The page in Chromium, open."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], timeout=120_000)
+        chromium.new_page().goto(f"http://127.0.0.1:{server.port}/", timeout=120_000)
+        yield
+        chromium.close()
+
+
+def sample(server: ServerProcess, minutes: float, count: Counter[str], file: Path) -> None:
+    """A row every `SAMPLE_S` seconds. Raises ProcessLookupError or FileNotFoundError where a process has ended."""
+    began_s, s2 = time.monotonic(), planner_pid(server)
+    with open(file, "w", newline="") as out:
+        rows = csv.DictWriter(out, FIELDS)
+        rows.writeheader()
+        for turn in range(int(minutes * 60 / SAMPLE_S) + 1):
+            time.sleep(max(0.0, began_s + turn * SAMPLE_S - time.monotonic()))
+            pids = {"server": server.process.pid, "s2": s2}
+            row = {f"{name}_mib": resident_mib(pid) for name, pid in pids.items()}
+            row |= {f"{name}_cpu_s": cpu_s(pid) for name, pid in pids.items()}
+            row |= {"seconds": time.monotonic() - began_s, "sessions": server.metric("predimem_sessions")}
+            row |= {name: count[name] for name in ("replies", "episodes", "looks")}
+            rows.writerow({name: round(value, 2) for name, value in row.items()})
+            out.flush()
+            if turn % 30 == 0:
+                progress(f"{turn * SAMPLE_S / 60:.0f} min: {json.dumps(row)}")
+
+
+def soak(args: argparse.Namespace, file: Path) -> Counter[str]:
+    """Play for `args.minutes` and write the samples; what was counted."""
+    count: Counter[str] = Counter()
+    stop = threading.Event()
+    folder = file.parent
+    state = {"dir": str(folder / "state"), "episodes": EPISODES_KEPT}
+    with shipped_server(folder, **SETTINGS, state=state) as server:
+        work: list[Callable[[], None]] = [
+            lambda robot=robot: play(server, robot, args, count, stop) for robot in range(args.robots)
+        ]
+        if not args.chromium:
+            work.append(lambda: look(server, count, stop))
+        threads = [threading.Thread(target=one, daemon=True) for one in work]
+        for thread in threads:
+            thread.start()
+        if args.chromium:
+            with browser(server):
+                sample(server, args.minutes, count, file)
+        else:
+            sample(server, args.minutes, count, file)
+        if not all(thread.is_alive() for thread in threads):
+            raise RuntimeError(f"a robot or the page has given up, see above; counted: {dict(count)}")
+        stop.set()
+        for thread in threads:
+            thread.join(30)
+        count["restarts of S2"] = int(server.metric("predimem_s2_restarts_total"))
+    return count
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--minutes", type=float, default=30.0)
+    parser.add_argument("--warm-up", type=float, default=5.0, help="minutes that are left out of the slope")
+    parser.add_argument("--robots", type=int, default=2)
+    parser.add_argument("--every-s", type=float, default=0.8, help="between two requests of a robot")
+    parser.add_argument("--requests", type=int, default=30, help="of an episode; a chunk of actions each")
+    parser.add_argument("--chromium", action="store_true", help="the page in a browser instead of what it asks for")
+    parser.add_argument("--folder", type=Path, default=Path("runs/server_soak"), help="samples, log and episodes")
+    parser.add_argument("--plot", type=Path, default=Path("docs/images/server_soak.png"))
+
+
+def run(args: argparse.Namespace) -> str:
+    args.folder.mkdir(parents=True)
+    begun, file = Begun.now(), args.folder / "samples.csv"
+    count = soak(args, file)
+    samples = soak_report.read(file)
+    rows = soak_report.rows(samples, args.warm_up)
+    soak_report.plot(samples, args.warm_up, args.plot)
+    passed_s = samples["seconds"][-1]
+    cores = {name: (samples[f"{name}_cpu_s"][-1] - samples[f"{name}_cpu_s"][0]) / passed_s for name in ("server", "s2")}
+    refused = {name: n for name, n in count.items() if name.startswith("refused")}
+    page = "in Chromium" if args.chromium else "as what its scripts ask for"
+    head = ["process", f"at {args.warm_up:g} min, MiB", "at the end", "most", "slope, MiB/h", "95 %"]
+    return f"""{begun.line()}
+
+{passed_s / 60:.0f} minutes, {args.robots} robots with the shipped weights, a request each {args.every_s:g} s and robot \
+({args.requests} an episode, {HORIZON} control steps on each time), the page open {page}, episodes on disk. Sessions \
+without requests end after {SETTINGS["limits"]["idle_s"]} s and {EPISODES_KEPT} episodes are kept, so that both come and go.
+{count["replies"]} replies, {count["episodes"]} episodes, {count["looks"]} looks of the page, {sum(refused.values())} refusals \
+{refused or ""}, {count["restarts of S2"]} restarts of S2; {samples["sessions"].max():.0f} sessions at most. The server used \
+{cores["server"]:.2f} of a core, S2 {cores["s2"]:.2f}. {len(samples["seconds"])} samples, one each {SAMPLE_S:g} s.
+
+{table(head, rows)}
+
+The slope is that of least squares after the first {args.warm_up:g} minutes; the interval is a bootstrap of its residuals in \
+blocks of {soak_report.BLOCK * SAMPLE_S / 60:g} minutes.
+
+![Resident memory of both processes over the soak](../images/{args.plot.name})
+"""
