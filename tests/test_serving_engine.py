@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -149,6 +151,26 @@ def test_sessions_are_bounded_and_expire(make_engine: MakeEngine) -> None:
     assert engine.sessions.expire() == 1
     assert "expired" in refused(engine, anonymous)
     assert ask(engine, anonymous, reset=True)["step"] == 0
+
+
+def test_what_a_session_held_is_given_back_when_it_ends(make_engine: MakeEngine) -> None:
+    """Its pictures most of all, and at once: full garbage collections are rare in a process with torch."""
+    engine, client = make_engine(), Client()
+    gc.collect()
+    gc.disable()
+    try:
+        act(engine, client, episode_id="a", step=0)
+        ask(engine, client, episode_id="a", step=100)  # the actor's thread remembers the last one it was asked about
+        session = engine.sessions.all()[0]
+        frame = session.frame(0)
+        assert frame is not None
+        held = [weakref.ref(session), weakref.ref(frame.images["cam_a"])]
+        engine.leave(client)
+        engine.sessions.drop(session)
+        del session, frame
+        assert [ref() for ref in held] == [None, None]
+    finally:
+        gc.enable()
 
 
 def test_deadlines_and_back_pressure(make_engine: MakeEngine) -> None:

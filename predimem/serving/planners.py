@@ -114,6 +114,15 @@ class SessionPlanner:
     def go_on(self) -> None:
         self._cancellation.clear()
 
+    def end(self) -> None:
+        """Let go of `keep`, and so of the session: the two would hold each other, and the session's pictures, until a
+        full garbage collection, which hardly ever comes in a process with torch's many objects."""
+        self._keep = _keep_nothing
+
+
+def _keep_nothing(snapshot: MemorySnapshot, plan: Plan) -> None:
+    raise Stopped("the session has ended")
+
 
 def no_plan(snapshot: MemorySnapshot, why: str) -> Plan:
     return Plan(snapshot.episode_id, snapshot.step, None, error=why)

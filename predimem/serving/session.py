@@ -134,6 +134,7 @@ class Session:
         self._planner.call_off()
         with self._lock:
             self._agent.close()
+            self._planner.end()
 
     def _begin(self, request: Request) -> None:
         store = self._parts.store
