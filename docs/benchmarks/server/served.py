@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import tempfile
+import textwrap
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -113,3 +114,8 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 def progress(words: str) -> None:
     print(words, file=sys.stderr, flush=True)
+
+
+def paragraph(text: str) -> str:
+    """`text` in lines of 120 characters."""
+    return textwrap.fill(" ".join(text.split()), 120, break_long_words=False, break_on_hyphens=False)

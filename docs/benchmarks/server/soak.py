@@ -17,10 +17,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from openpi_client.websocket_client_policy import WebsocketClientPolicy
 import soak_report
+from openpi_client.websocket_client_policy import WebsocketClientPolicy
 from pictures import Views
-from served import Begun, cpu_s, progress, resident_mib, shipped_server, table
+from served import Begun, cpu_s, paragraph, progress, resident_mib, shipped_server, table
+
 from tests.serving import ServerProcess
 from tests.test_serving_browser import CHROMIUM
 from tests.test_serving_server import planner_pid
@@ -29,9 +30,7 @@ SAMPLE_S = 10.0
 LOOK_S = 0.3  # as the page does
 HORIZON = 4
 FIELDS = ("seconds", "server_mib", "s2_mib", "server_cpu_s", "s2_cpu_s", "sessions", "replies", "episodes", "looks")
-SETTINGS = {
-    "limits": {"idle_s": 60}
-}  # sessions that were left, and episodes on disk, come to an end during the warm-up
+IDLE_S = 60  # so that sessions that were left, and episodes on disk, come to their end during the warm-up already
 EPISODES_KEPT = 20
 
 
@@ -104,8 +103,8 @@ def sample(server: ServerProcess, minutes: float, count: Counter[str], file: Pat
     """A row every `SAMPLE_S` seconds. Raises ProcessLookupError or FileNotFoundError where a process has ended."""
     began_s, s2 = time.monotonic(), planner_pid(server)
     with open(file, "w", newline="") as out:
-        rows = csv.DictWriter(out, FIELDS)
-        rows.writeheader()
+        rows = csv.writer(out)
+        rows.writerow(FIELDS)
         for turn in range(int(minutes * 60 / SAMPLE_S) + 1):
             time.sleep(max(0.0, began_s + turn * SAMPLE_S - time.monotonic()))
             pids = {"server": server.process.pid, "s2": s2}
@@ -113,7 +112,7 @@ def sample(server: ServerProcess, minutes: float, count: Counter[str], file: Pat
             row |= {f"{name}_cpu_s": cpu_s(pid) for name, pid in pids.items()}
             row |= {"seconds": time.monotonic() - began_s, "sessions": server.metric("predimem_sessions")}
             row |= {name: count[name] for name in ("replies", "episodes", "looks")}
-            rows.writerow({name: round(value, 2) for name, value in row.items()})
+            rows.writerow([round(row[name], 2) for name in FIELDS])
             out.flush()
             if turn % 30 == 0:
                 progress(f"{turn * SAMPLE_S / 60:.0f} min: {json.dumps(row)}")
@@ -125,7 +124,7 @@ def soak(args: argparse.Namespace, file: Path) -> Counter[str]:
     stop = threading.Event()
     folder = file.parent
     state = {"dir": str(folder / "state"), "episodes": EPISODES_KEPT}
-    with shipped_server(folder, **SETTINGS, state=state) as server:
+    with shipped_server(folder, limits={"idle_s": IDLE_S}, state=state) as server:
         work: list[Callable[[], None]] = [
             lambda robot=robot: play(server, robot, args, count, stop) for robot in range(args.robots)
         ]
@@ -171,19 +170,16 @@ def run(args: argparse.Namespace) -> str:
     refused = {name: n for name, n in count.items() if name.startswith("refused")}
     page = "in Chromium" if args.chromium else "as what its scripts ask for"
     head = ["process", f"at {args.warm_up:g} min, MiB", "at the end", "most", "slope, MiB/h", "95 %"]
-    return f"""{begun.line()}
-
-{passed_s / 60:.0f} minutes, {args.robots} robots with the shipped weights, a request each {args.every_s:g} s and robot \
-({args.requests} an episode, {HORIZON} control steps on each time), the page open {page}, episodes on disk. Sessions \
-without requests end after {SETTINGS["limits"]["idle_s"]} s and {EPISODES_KEPT} episodes are kept, so that both come and go.
-{count["replies"]} replies, {count["episodes"]} episodes, {count["looks"]} looks of the page, {sum(refused.values())} refusals \
-{refused or ""}, {count["restarts of S2"]} restarts of S2; {samples["sessions"].max():.0f} sessions at most. The server used \
-{cores["server"]:.2f} of a core, S2 {cores["s2"]:.2f}. {len(samples["seconds"])} samples, one each {SAMPLE_S:g} s.
-
-{table(head, rows)}
-
-The slope is that of least squares after the first {args.warm_up:g} minutes; the interval is a bootstrap of its residuals in \
-blocks of {soak_report.BLOCK * SAMPLE_S / 60:g} minutes.
-
-![Resident memory of both processes over the soak](../images/{args.plot.name})
-"""
+    said = paragraph(
+        f"""{begun.line()} {passed_s / 60:.0f} minutes, {args.robots} robots with the shipped weights, a request each
+        {args.every_s:g} s and robot ({args.requests} an episode, {HORIZON} control steps on each time), the page open
+        {page}, episodes on disk. Sessions without requests end after {IDLE_S} s and
+        {EPISODES_KEPT} episodes are kept, so that both come and go. {count["replies"]} replies, {count["episodes"]}
+        episodes, {count["looks"]} looks of the page, {sum(refused.values())} refusals {refused or ""},
+        {count["restarts of S2"]} restarts of S2; {samples["sessions"].max():.0f} sessions at most. The server used
+        {cores["server"]:.2f} of a core, S2 {cores["s2"]:.2f}. {len(samples["seconds"])} samples, one each
+        {SAMPLE_S:g} s. The slope is that of least squares after the first {args.warm_up:g} minutes; the interval is a
+        bootstrap of its residuals in blocks of {soak_report.BLOCK * SAMPLE_S / 60:g} minutes."""
+    )
+    picture = f"![Resident memory of both processes over the soak](../images/{args.plot.name})"
+    return f"{said}\n\n{table(head, rows)}\n\n{picture}\n"

@@ -1,0 +1,34 @@
+"""`kill -9` and restart in the middle of an episode, again and again: what the next server still knows.
+
+The cycles are those of the test `test_twenty_kills`, with a server process and a planner process for each; it checks
+after each kill that all keyframes that a reply had named are there, with their pictures on disk, that the subtask is
+no older than the one before, and that the robot can go on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+from served import Begun, paragraph
+
+from tests.test_serving_restart import cycles
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--kills", type=int, default=20)
+
+
+def run(args: argparse.Namespace) -> str:
+    begun, began_s = Begun.now(), time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        kept = cycles(Path(folder), args.kills)
+    said = paragraph(
+        f"""{begun.line()} One episode through {args.kills} kills of the server's process with `--state-dir`, each
+        0.5 to 1.5 s after the robot went on, with the tests' small models (`cycles` in `tests/test_serving_restart.py`,
+        which fails at the first loss): **0 keyframes lost**, {kept} known at the end, with {args.kills + 1} servers in
+        {time.monotonic() - began_s:.0f} s."""
+    )
+    return f"{said}\n"
