@@ -14,7 +14,6 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -57,10 +56,9 @@ def play(server: ServerProcess, robots: int, args: argparse.Namespace, every: in
     command = [sys.executable, str(HERE / "robots.py"), json.dumps(job | {"seconds": args.seconds})]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
-        while server.metric("predimem_sessions") < robots:  # until all of them play
-            if process.poll() is not None:
-                break
-            time.sleep(0.1)
+        assert process.stdout is not None
+        if process.stdout.readline() != "begun\n":
+            raise RuntimeError("the robots cannot play, see above")
         pids = {"server": server.process.pid, "s2": planner_pid(server), "robots": process.pid}
         time.sleep(args.warm_s)
         before, plans = Usage.now(pids), server.metric("predimem_plans_total")
@@ -109,28 +107,30 @@ def row(name: str, robots: int, every: int, met: dict[str, Any], seconds: float)
     return cells, bool(trouble)
 
 
+def series(server: ServerProcess, models: str, every: int, args: argparse.Namespace) -> list[list[str]]:
+    """Rows for more and more robots, until one breaks."""
+    rows = []
+    for robots in args.robots:
+        cells, broken = row(models, robots, every, play(server, robots, args, every), args.seconds)
+        rows.append(cells)
+        progress(" | ".join(cells))
+        if broken:
+            break
+    return rows
+
+
 def run(args: argparse.Namespace) -> str:
     begun, rows = Begun.now(), []
     for models in args.models:
-        for every in args.every:
-            for robots in args.robots:
-                with ExitStack() as stack:
-                    if models == "shipped":
-                        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-                        server = stack.enter_context(shipped_server(folder))
-                    else:
-                        server = stack.enter_context(own_server(models))
-                    met = play(server, robots, args, every)
-                cells, broken = row(models, robots, every, met, args.seconds)
-                rows.append(cells)
-                progress(" | ".join(cells))
-                if broken:
-                    break
+        with tempfile.TemporaryDirectory() as folder:
+            made = shipped_server(Path(folder)) if models == "shipped" else own_server(models)
+            with made as server:
+                for every in args.every:
+                    rows += series(server, models, every, args)
     said = paragraph(
-        f"""{begun.line()} One run of {args.seconds:g} s for each row after {args.warm_s:g} s to warm up, each with a
-        server of its own; pictures of 2 x 128 px, `configs/serve.yaml`. `shipped`: planner and actor that come with
-        PrediMem, on one core each at most; `none`: models that answer at once, which leaves the server. A reply is
-        late after {LATE_MS:g} ms, one control step. `others`: cores that were taken by what else ran. A row that
-        breaks ends its series."""
+        f"""{begun.line()} One run of {args.seconds:g} s for each row after {args.warm_s:g} s to warm up; pictures of
+        2 x 128 px, `configs/serve.yaml`. `shipped`: planner and actor that come with PrediMem, on one core each at
+        most; `none`: models that answer at once, which leaves the server. A reply is late after {LATE_MS:g} ms, one
+        control step. `others`: cores that were taken by what else ran. A row that breaks ends its series."""
     )
     return f"{said}\n\n{table(HEAD, rows)}\n"

@@ -68,7 +68,7 @@ def measure(server: ServerProcess, args: argparse.Namespace) -> tuple[np.ndarray
     done = subprocess.run(command, capture_output=True, text=True, timeout=args.seconds + args.warm_s + 240)
     if done.returncode:
         raise RuntimeError(f"the robots ended with {done.returncode}:\n{done.stderr}")
-    told: list[dict[str, Any]] = json.loads(done.stdout)
+    told: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
     refusals = sum((Counter(robot["refusals"]) for robot in told), Counter())
     return np.array([row[0] for robot in told for row in robot["replies"]]), refusals
 

@@ -2,9 +2,9 @@
 
 Each is a thread with openpi's own client. It keeps the time of a control loop of `hz`: at every `every`-th control step
 it sends what it sees and waits for the reply; steps that pass meanwhile are missed and it goes on with the next one
-that is due. `hz: 0`: the next request follows on a reply at once. The first `warm_s` seconds do not count. As JSON, for
-each reply: milliseconds as the robot sees them, of the actor's pass with its queue (0: none was needed), plan age in
-control steps (-1: no plan).
+that is due. `hz: 0`: the next request follows on a reply at once. The first `warm_s` seconds do not count. Prints
+`begun`, and at the end JSON with, for each reply, milliseconds as the robot sees them, those of the actor's pass with its
+queue (0: none was needed) and the plan's age in control steps (-1: no plan).
 """
 
 from __future__ import annotations
@@ -54,8 +54,11 @@ class Robot:
             turn += passed
             step += passed * job["every"]
 
+    def _fields(self, step: int) -> dict[str, Any]:
+        return {"episode_id": f"robot-{self._number}", "step": step, "reset": step == 0}
+
     def _ask(self, step: int, counts: bool) -> None:
-        message = self._views.at(self._number, step) | {"episode_id": f"robot-{self._number}", "step": step}
+        message = self._views.at(self._number, step) | self._fields(step)
         sent_s = time.perf_counter()
         try:
             reply = self._client.infer(message)
@@ -75,6 +78,7 @@ def main() -> None:
     robots = [Robot(number, job) for number in range(job["robots"])]
     began_s = time.monotonic() + 0.2
     threads = [threading.Thread(target=robot.play, args=(began_s,)) for robot in robots]
+    print("begun", flush=True)
     for thread in threads:
         thread.start()
     for thread in threads:
