@@ -1,4 +1,4 @@
-"""1, 2, 4, ... robots with a control loop of 20 Hz, until the slowest hundredth of replies takes a control step.
+"""1, 2, 4, ... robots with a control loop of 20 Hz, until half of the replies take longer than a step.
 
 The strict way asks at every control step, as the memory likes it best; the chunked way asks once for each chunk of
 `execute_steps` and plays it, as openpi's `ActionChunkBroker` does. In both a reply is late if it takes longer than one
@@ -79,7 +79,7 @@ def play(server: ServerProcess, robots: int, args: argparse.Namespace, every: in
 
 
 def row(name: str, robots: int, every: int, met: dict[str, Any], seconds: float) -> tuple[list[str], bool]:
-    """The cells, and whether it broke."""
+    """The cells, and whether half of the replies are late, or some refused."""
     replies, refusals, cores = met["replies"], met["refusals"], met["cores"]
     refused = sum(refusals.values())
     if not len(replies):
@@ -104,17 +104,17 @@ def row(name: str, robots: int, every: int, met: dict[str, Any], seconds: float)
         ", ".join(f"{cores[name]:.2f}" for name in ("server", "s2", "robots", "others")),
         "; ".join(trouble),
     ]
-    return cells, bool(trouble)
+    return cells, bool(p50 > LATE_MS or refused)
 
 
 def series(server: ServerProcess, models: str, every: int, args: argparse.Namespace) -> list[list[str]]:
-    """Rows for more and more robots, until one breaks."""
+    """Rows for more and more robots, until half of the replies are late or some are refused."""
     rows = []
     for robots in args.robots:
-        cells, broken = row(models, robots, every, play(server, robots, args, every), args.seconds)
+        cells, over = row(models, robots, every, play(server, robots, args, every), args.seconds)
         rows.append(cells)
         progress(" | ".join(cells))
-        if broken:
+        if over:
             break
     return rows
 
@@ -131,6 +131,7 @@ def run(args: argparse.Namespace) -> str:
         f"""{begun.line()} One run of {args.seconds:g} s for each row after {args.warm_s:g} s to warm up; pictures of
         2 x 128 px, `configs/serve.yaml`. `shipped`: planner and actor that come with PrediMem, on one core each at
         most; `none`: models that answer at once, which leaves the server. A reply is late after {LATE_MS:g} ms, one
-        control step. `others`: cores that were taken by what else ran. A row that breaks ends its series."""
+        control step. `others`: cores that were taken by what else ran. A series ends where
+        half of the replies are late or some are refused."""
     )
     return f"{said}\n\n{table(HEAD, rows)}\n"

@@ -3,7 +3,7 @@
 Each is a thread with openpi's own client. It keeps the time of a control loop of `hz`: at every `every`-th control step
 it sends what it sees and waits for the reply; steps that pass meanwhile are missed and it goes on with the next one
 that is due. `hz: 0`: the next request follows on a reply at once. The first `warm_s` seconds do not count. Prints
-`begun`, and at the end JSON with, for each reply, milliseconds as the robot sees them, those of the actor's pass with its
+`begun`, and at the end JSON with, for each reply, milliseconds as the robot sees them, of the actor's pass with its
 queue (0: none was needed) and the plan's age in control steps (-1: no plan).
 """
 
