@@ -64,12 +64,17 @@ class Robot:
             reply = self._client.infer(message)
         except RuntimeError as refusal:
             if counts:
-                self.refusals[str(refusal).partition(":")[0]] += 1
+                self.refusals[refusal_code(refusal)] += 1
             return
         if counts:
             age = reply["plan_age_steps"]
             waited_ms = 1000 * (time.perf_counter() - sent_s)
             self.replies.append((waited_ms, reply["s1_ms"] or 0.0, -1 if age is None else age))
+
+
+def refusal_code(error: RuntimeError) -> str:
+    """The server's code in what openpi's client raises, which puts a line of its own before it."""
+    return str(error).splitlines()[-1].partition(":")[0]
 
 
 def main() -> None:

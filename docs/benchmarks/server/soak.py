@@ -13,13 +13,15 @@ import threading
 import time
 import urllib.parse
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import soak_report
 from openpi_client.websocket_client_policy import WebsocketClientPolicy
 from pictures import Views
+from robots import refusal_code
 from served import Begun, cpu_s, paragraph, progress, resident_mib, shipped_server, table
 
 from tests.serving import ServerProcess
@@ -53,7 +55,7 @@ def play(
                     client.infer(views.at(robot, step, 2 * visit + turn) | fields)
                     count["replies"] += 1
                 except RuntimeError as refusal:
-                    count[f"refused: {str(refusal).partition(':')[0]}"] += 1
+                    count[f"refused: {refusal_code(refusal)}"] += 1
             count["episodes"] += 1
         client._ws.close()
         visit += 1
@@ -67,7 +69,8 @@ def look(server: ServerProcess, count: Counter[str], stop: threading.Event) -> N
         if sessions:
             newest = min(sessions, key=lambda session: session["idle_s"])["id"]
             address = f"/page/live/{urllib.parse.quote(newest, safe='')}"
-            episode = json.loads(server.get(f"{address}.json")[1]).get("episode")
+            status, told = server.get(f"{address}.json")
+            episode = json.loads(told)["episode"] if status == 200 else None  # 404: it has ended meanwhile
             for camera in range(2) if episode and episode["step"] is not None else ():
                 fetch(server, f"{address}/{episode['run']}/{episode['step']}/{camera}.jpg")
         if asked % 16 == 0:
@@ -99,14 +102,18 @@ def browser(server: ServerProcess) -> Iterator[None]:
         chromium.close()
 
 
-def sample(server: ServerProcess, minutes: float, count: Counter[str], file: Path) -> None:
-    """A row every `SAMPLE_S` seconds. Raises ProcessLookupError or FileNotFoundError where a process has ended."""
+def sample(
+    server: ServerProcess, minutes: float, count: Counter[str], file: Path, under_way: list[Future[None]]
+) -> None:
+    """A row every `SAMPLE_S` seconds. Raises FileNotFoundError where a process has ended, and what ended the robots."""
     began_s, s2 = time.monotonic(), planner_pid(server)
     with open(file, "w", newline="") as out:
         rows = csv.writer(out)
         rows.writerow(FIELDS)
         for turn in range(int(minutes * 60 / SAMPLE_S) + 1):
             time.sleep(max(0.0, began_s + turn * SAMPLE_S - time.monotonic()))
+            for done in (work for work in under_way if work.done()):
+                done.result()
             pids = {"server": server.process.pid, "s2": s2}
             row = {f"{name}_mib": resident_mib(pid) for name, pid in pids.items()}
             row |= {f"{name}_cpu_s": cpu_s(pid) for name, pid in pids.items()}
@@ -125,24 +132,16 @@ def soak(args: argparse.Namespace, file: Path) -> Counter[str]:
     folder = file.parent
     state = {"dir": str(folder / "state"), "episodes": EPISODES_KEPT}
     with shipped_server(folder, limits={"idle_s": IDLE_S}, state=state) as server:
-        work: list[Callable[[], None]] = [
-            lambda robot=robot: play(server, robot, args, count, stop) for robot in range(args.robots)
-        ]
-        if not args.chromium:
-            work.append(lambda: look(server, count, stop))
-        threads = [threading.Thread(target=one, daemon=True) for one in work]
-        for thread in threads:
-            thread.start()
-        if args.chromium:
-            with browser(server):
-                sample(server, args.minutes, count, file)
-        else:
-            sample(server, args.minutes, count, file)
-        if not all(thread.is_alive() for thread in threads):
-            raise RuntimeError(f"a robot or the page has given up, see above; counted: {dict(count)}")
-        stop.set()
-        for thread in threads:
-            thread.join(30)
+        with ThreadPoolExecutor(args.robots + 1) as threads, browser(server) if args.chromium else nullcontext():
+            work = [threads.submit(play, server, robot, args, count, stop) for robot in range(args.robots)]
+            if not args.chromium:
+                work.append(threads.submit(look, server, count, stop))
+            try:
+                sample(server, args.minutes, count, file, work)
+            finally:
+                stop.set()
+        for done in work:
+            done.result()
         count["restarts of S2"] = int(server.metric("predimem_s2_restarts_total"))
     return count
 
