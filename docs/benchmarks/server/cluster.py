@@ -15,7 +15,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,17 @@ def served(models: str, replicas: int) -> Iterator[ServerProcess]:
             end(server)
 
 
+def started(stack: ExitStack, models: str, replicas: int, attempts: int = 6) -> ServerProcess:
+    """Ray gives its own processes 30 s to start, which is short on a busy machine: it is tried a few times."""
+    try:
+        return stack.enter_context(served(models, replicas))
+    except AssertionError as failed:
+        if attempts == 1 or "Ray cannot be started" not in str(failed):
+            raise
+    progress("Ray did not start in time: once more")
+    return started(stack, models, replicas, attempts - 1)
+
+
 def end(server: ServerProcess) -> None:
     """A gateway takes its Ray along only if it may end by itself."""
     server.process.terminate()
@@ -77,8 +88,8 @@ def run(args: argparse.Namespace) -> str:
     begun, rows = Begun.now(), []
     for models in args.models:
         for replicas in (0, *args.replicas):
-            with served(models, replicas) as server:
-                waited, refusals = measure(server, args)
+            with ExitStack() as stack:
+                waited, refusals = measure(started(stack, models, replicas), args)
             name = f"{models}, {f'{replicas} behind the gateway' if replicas else 'one server, no Ray'}"
             p50, p99 = np.percentile(waited, [50, 99])
             rate = len(waited) / args.seconds

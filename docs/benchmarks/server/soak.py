@@ -70,8 +70,8 @@ def look(server: ServerProcess, count: Counter[str], stop: threading.Event) -> N
             newest = min(sessions, key=lambda session: session["idle_s"])["id"]
             address = f"/page/live/{urllib.parse.quote(newest, safe='')}"
             status, told = server.get(f"{address}.json")
-            episode = json.loads(told)["episode"] if status == 200 else None  # 404: it has ended meanwhile
-            for camera in range(2) if episode and episode["step"] is not None else ():
+            episode = json.loads(told)["episode"] if status == 200 else {"step": None}  # 404: it has ended meanwhile
+            for camera in range(2) if episode["step"] is not None else ():
                 fetch(server, f"{address}/{episode['run']}/{episode['step']}/{camera}.jpg")
         if asked % 16 == 0:
             server.get("/page/past.json")
