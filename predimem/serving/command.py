@@ -13,6 +13,7 @@ from predimem.config import from_dict, read_yaml
 from predimem.serving.config import ServeConfig
 from predimem.serving.engine import Engine
 from predimem.serving.logs import log_as_json
+from predimem.serving.memory import settle
 from predimem.serving.pages import open_page, page
 from predimem.serving.planner_process import PlannerGone
 from predimem.serving.robot import Served
@@ -71,6 +72,7 @@ async def _run(engine: StartedBackend, server: PolicyServer) -> None:
         done, _ = await asyncio.wait([warm, running], return_when=asyncio.FIRST_COMPLETED)
         if warm in done:
             warm.result()
+            settle()
         await running
     finally:
         server.stop()

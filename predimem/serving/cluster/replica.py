@@ -16,6 +16,7 @@ from predimem.serving.command import SWITCH_S
 from predimem.serving.config import ServeConfig
 from predimem.serving.engine import Engine, status
 from predimem.serving.logs import log_as_json
+from predimem.serving.memory import settle
 from predimem.serving.page.reply import Page
 from predimem.serving.pages import page
 from predimem.serving.refusal import Refusal
@@ -49,6 +50,7 @@ class Replica:
             config = replace(config, s2_process=replace(config.s2_process, log_dir=str(logs)))
         self._engine = Engine(config, make_served())
         self._engine.start()
+        settle()
         self._idle_s = config.limits.idle_s
         self._clients: dict[str, tuple[Client, float]] = {}  # when it was last heard of
         self._lock = threading.Lock()
