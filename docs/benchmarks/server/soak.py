@@ -11,13 +11,16 @@ import csv
 import json
 import threading
 import time
+import urllib.error
 import urllib.parse
+import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
+import numpy as np
 import soak_report
 from openpi_client.websocket_client_policy import WebsocketClientPolicy
 from pictures import Views
@@ -61,28 +64,36 @@ def play(
         visit += 1
 
 
+Work = list[Future[None]]
+
+
 def look(server: ServerProcess, count: Counter[str], stop: threading.Event) -> None:
-    """What an open page asks for: the newest episode with its pictures, and now and then the list of past ones."""
+    """What an open page asks for. One that is not answered in 20 s, as where the machine stands still, is counted."""
     asked = 0
     while not stop.wait(LOOK_S):
-        sessions = json.loads(server.get("/page/live.json")[1])["overview"]["sessions"]
-        if sessions:
-            newest = min(sessions, key=lambda session: session["idle_s"])["id"]
-            address = f"/page/live/{urllib.parse.quote(newest, safe='')}"
-            status, told = server.get(f"{address}.json")
-            episode = json.loads(told)["episode"] if status == 200 else {"step": None}  # 404: it has ended meanwhile
-            for camera in range(2) if episode["step"] is not None else ():
-                fetch(server, f"{address}/{episode['run']}/{episode['step']}/{camera}.jpg")
-        if asked % 16 == 0:
-            server.get("/page/past.json")
+        try:
+            look_once(server, with_past=asked % 16 == 0)
+            count["looks"] += 1
+        except (TimeoutError, urllib.error.URLError):
+            count["looks in vain"] += 1
         asked += 1
-        count["looks"] += 1
+
+
+def look_once(server: ServerProcess, with_past: bool) -> None:
+    """The newest episode with its pictures, and now and then the list of past ones."""
+    sessions = json.loads(server.get("/page/live.json")[1])["overview"]["sessions"]
+    if sessions:
+        newest = min(sessions, key=lambda session: session["idle_s"])["id"]
+        address = f"/page/live/{urllib.parse.quote(newest, safe='')}"
+        status, told = server.get(f"{address}.json")
+        episode = json.loads(told)["episode"] if status == 200 else {"step": None}  # 404: it has ended meanwhile
+        for camera in range(2) if episode["step"] is not None else ():
+            fetch(server, f"{address}/{episode['run']}/{episode['step']}/{camera}.jpg")
+    if with_past:
+        server.get("/page/past.json")
 
 
 def fetch(server: ServerProcess, path: str) -> bytes:
-    import urllib.error
-    import urllib.request
-
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{server.port}{path}", timeout=20) as answer:
             return answer.read()
@@ -102,11 +113,10 @@ def browser(server: ServerProcess) -> Iterator[None]:
         chromium.close()
 
 
-def sample(
-    server: ServerProcess, minutes: float, count: Counter[str], file: Path, under_way: list[Future[None]]
-) -> None:
-    """A row every `SAMPLE_S` seconds. Raises FileNotFoundError where a process has ended, and what ended the robots."""
-    began_s, s2 = time.monotonic(), planner_pid(server)
+def sample(server: ServerProcess, minutes: float, count: Counter[str], file: Path, under_way: Work) -> None:
+    """A row every `SAMPLE_S` seconds, but while S2 is restarted or the server does not tell its sessions. Raises what
+    ended the robots, and FileNotFoundError where the server has ended."""
+    began_s = time.monotonic()
     with open(file, "w", newline="") as out:
         rows = csv.writer(out)
         rows.writerow(FIELDS)
@@ -114,10 +124,15 @@ def sample(
             time.sleep(max(0.0, began_s + turn * SAMPLE_S - time.monotonic()))
             for done in (work for work in under_way if work.done()):
                 done.result()
-            pids = {"server": server.process.pid, "s2": s2}
-            row = {f"{name}_mib": resident_mib(pid) for name, pid in pids.items()}
-            row |= {f"{name}_cpu_s": cpu_s(pid) for name, pid in pids.items()}
-            row |= {"seconds": time.monotonic() - began_s, "sessions": server.metric("predimem_sessions")}
+            resident_mib(server.process.pid)
+            try:
+                pids = {"server": server.process.pid, "s2": planner_pid(server)}
+                row = {f"{name}_mib": resident_mib(pid) for name, pid in pids.items()}
+                row |= {f"{name}_cpu_s": cpu_s(pid) for name, pid in pids.items()}
+                row |= {"seconds": time.monotonic() - began_s, "sessions": server.metric("predimem_sessions")}
+            except (TimeoutError, urllib.error.URLError, FileNotFoundError, ValueError):
+                count["samples left out"] += 1
+                continue
             row |= {name: count[name] for name in ("replies", "episodes", "looks")}
             rows.writerow([round(row[name], 2) for name in FIELDS])
             out.flush()
@@ -146,6 +161,11 @@ def soak(args: argparse.Namespace, file: Path) -> Counter[str]:
     return count
 
 
+def used_s(counted: np.ndarray) -> float:
+    """Processor time over the samples; a process that was restarted counts from 0 again."""
+    return float(np.clip(np.diff(counted), 0, None).sum())
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--warm-up", type=float, default=5.0, help="minutes that are left out of the slope")
@@ -165,7 +185,7 @@ def run(args: argparse.Namespace) -> str:
     rows = soak_report.rows(samples, args.warm_up)
     soak_report.plot(samples, args.warm_up, args.plot)
     passed_s = samples["seconds"][-1]
-    cores = {name: (samples[f"{name}_cpu_s"][-1] - samples[f"{name}_cpu_s"][0]) / passed_s for name in ("server", "s2")}
+    cores = {name: used_s(samples[f"{name}_cpu_s"]) / passed_s for name in ("server", "s2")}
     refused = {name: n for name, n in count.items() if name.startswith("refused")}
     page = "in Chromium" if args.chromium else "as what its scripts ask for"
     head = ["process", f"at {args.warm_up:g} min, MiB", "at the end", "most", "slope, MiB/h", "95 %"]
@@ -174,10 +194,11 @@ def run(args: argparse.Namespace) -> str:
         {args.every_s:g} s and robot ({args.requests} an episode, {HORIZON} control steps on each time), the page open
         {page}, episodes on disk. Sessions without requests end after {IDLE_S} s and
         {EPISODES_KEPT} episodes are kept, so that both come and go. {count["replies"]} replies, {count["episodes"]}
-        episodes, {count["looks"]} looks of the page, {sum(refused.values())} refusals {refused or ""},
+        episodes, {count["looks"]} looks of the page ({count["looks in vain"]} more without an answer
+        in 20 s), {sum(refused.values())} refusals {refused or ""},
         {count["restarts of S2"]} restarts of S2; {samples["sessions"].max():.0f} sessions at most. The server used
         {cores["server"]:.2f} of a core, S2 {cores["s2"]:.2f}. {len(samples["seconds"])} samples, one each
-        {SAMPLE_S:g} s. The slope is that of least squares after the first {args.warm_up:g} minutes; the interval is a
+        {SAMPLE_S:g} s ({count["samples left out"]} left out, while the server or S2 did not answer). The slope is that of least squares after the first {args.warm_up:g} minutes; the interval is a
         bootstrap of its residuals in blocks of {soak_report.BLOCK * SAMPLE_S / 60:g} minutes."""
     )
     picture = f"![Resident memory of both processes over the soak](../images/{args.plot.name})"
