@@ -192,14 +192,14 @@ def run(args: argparse.Namespace) -> str:
     said = paragraph(
         f"""{begun.line()} {passed_s / 60:.0f} minutes, {args.robots} robots with the shipped weights, a request each
         {args.every_s:g} s and robot ({args.requests} an episode, {HORIZON} control steps on each time), the page open
-        {page}, episodes on disk. Sessions without requests end after {IDLE_S} s and
-        {EPISODES_KEPT} episodes are kept, so that both come and go. {count["replies"]} replies, {count["episodes"]}
-        episodes, {count["looks"]} looks of the page ({count["looks in vain"]} more without an answer
-        in 20 s), {sum(refused.values())} refusals {refused or ""},
-        {count["restarts of S2"]} restarts of S2; {samples["sessions"].max():.0f} sessions at most. The server used
-        {cores["server"]:.2f} of a core, S2 {cores["s2"]:.2f}. {len(samples["seconds"])} samples, one each
-        {SAMPLE_S:g} s ({count["samples left out"]} left out, while the server or S2 did not answer). The slope is that of least squares after the first {args.warm_up:g} minutes; the interval is a
-        bootstrap of its residuals in blocks of {soak_report.BLOCK * SAMPLE_S / 60:g} minutes."""
+        {page}, episodes on disk. Sessions without requests end after {IDLE_S} s and {EPISODES_KEPT} episodes are kept,
+        so that both come and go. {count["replies"]} replies, {count["episodes"]} episodes, {count["looks"]} looks of
+        the page ({count["looks in vain"]} more without an answer in 20 s), {sum(refused.values())} refusals
+        {refused or ""}, {count["restarts of S2"]} restarts of S2; {samples["sessions"].max():.0f} sessions at most. The
+        server used {cores["server"]:.2f} of a core, S2 {cores["s2"]:.2f}. {len(samples["seconds"])} samples, one each
+        {SAMPLE_S:g} s ({count["samples left out"]} left out, while the server or S2 did not answer). The slope is that
+        of least squares after the first {args.warm_up:g} minutes; the interval is a bootstrap of its residuals in
+        blocks of {soak_report.BLOCK * SAMPLE_S / 60:g} minutes."""
     )
     picture = f"![Resident memory of both processes over the soak](../images/{args.plot.name})"
     return f"{said}\n\n{table(head, rows)}\n\n{picture}\n"
