@@ -313,7 +313,7 @@ def test_drain_answers_what_is_under_way(tmp_path: Path) -> None:
 @pytest.mark.parametrize("how", ["crash", "kill", "hang"])
 def test_s1_goes_on_when_s2_is_lost(tmp_path: Path, how: str) -> None:
     """The planner's process ends by itself, is killed, or is stopped; it is reported and restarted."""
-    with small_server(tmp_path, s2_process={"timeout_s": 2.0, "restart_s": 0.2}) as server:
+    with small_server(tmp_path, s2_process={"timeout_s": 6.0, "restart_s": 0.2}) as server:
         client, other = connect(server), connect(server)
         until(client, "mark 7", 7, episode_id="a")
         until(other, "mark 8", 8, episode_id="b")
@@ -336,7 +336,7 @@ def test_s1_goes_on_when_s2_is_lost(tmp_path: Path, how: str) -> None:
             assert time.monotonic() < until_s and reply["actions_valid"] == 4
             time.sleep(0.01)
         assert "the planner is restarting" in states
-        assert slowest < 2.0  # never waited for S2
+        assert slowest < 6.0  # never waited for S2
         assert planner_pid(server) != pid
         until(client, "mark 10", 10, episode_id="a")
         server.wait_ready()
