@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from predimem.serving import wire
+from predimem.serving.accounts import accounted
 from predimem.serving.config import ServeConfig
 from predimem.serving.metrics import Metrics, gpu_memory_bytes
 from predimem.serving.planner_process import PlannerProcess
@@ -76,17 +77,8 @@ class Engine:
 
     def handle(self, client: Client, data: bytes, arrived_s: float) -> bytes:
         """The reply to one message that arrived at `arrived_s` (`time.monotonic`). Raises Refusal."""
-        try:
-            reply = self._answer(client, data, arrived_s)
-        except Refusal as refusal:
-            self.metrics.rejected.labels(refusal.code).inc()
-            raise
-        except Exception as error:
-            log.exception("a request failed")
-            self.metrics.rejected.labels("internal").inc()
-            raise Refusal("internal", "a fault of the server; its log says more") from error
-        self.metrics.reply.observe(time.monotonic() - arrived_s)
-        return reply
+        with accounted(self.metrics, arrived_s):
+            return self._answer(client, data, arrived_s)
 
     def health(self) -> tuple[bool, str]:
         """(ready to serve, what is the matter). Without a planner the server goes on, and says so."""

@@ -17,6 +17,7 @@ from typing import Any, cast
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from predimem.serving import wire
+from predimem.serving.accounts import accounted
 from predimem.serving.cluster.replica import Answer
 from predimem.serving.config import ServeConfig
 from predimem.serving.metrics import MILLISECONDS
@@ -93,17 +94,8 @@ class Gateway:
 
     def handle(self, client: Connection, data: bytes, arrived_s: float) -> bytes:
         """The reply of the episode's replica. Raises Refusal."""
-        try:
-            reply = self._answer(client, data, arrived_s)
-        except Refusal as refusal:
-            self.metrics.rejected.labels(refusal.code).inc()
-            raise
-        except Exception as error:
-            log.exception("a request failed")
-            self.metrics.rejected.labels("internal").inc()
-            raise Refusal("internal", "a fault of the server; its log says more") from error
-        self.metrics.reply.observe(time.monotonic() - arrived_s)
-        return reply
+        with accounted(self.metrics, arrived_s):
+            return self._answer(client, data, arrived_s)
 
     def health(self) -> tuple[bool, str]:
         """(ready to serve, what is the matter)."""
