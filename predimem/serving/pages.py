@@ -6,13 +6,18 @@ A page runs in a thread of its own and may read files and the store.
 from __future__ import annotations
 
 import json
+from typing import Protocol
 
 from predimem.serving.engine import Engine, status
 from predimem.serving.page import routes
 from predimem.serving.page.reply import TEXT, Page
 
 
-def open_page(engine: Engine, path: str) -> Page | None:
+class Healthy(Protocol):
+    def health(self) -> tuple[bool, str]: ...
+
+
+def open_page(engine: Healthy, path: str) -> Page | None:
     """What is told without a key: to load balancers, and the dashboard without its data; None: nothing here."""
     if path == "/healthz":
         ready, what = engine.health()

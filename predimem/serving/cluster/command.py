@@ -16,6 +16,7 @@ from predimem.serving.cluster.router import SESSION_ROUTER
 from predimem.serving.command import serve_until_stopped
 from predimem.serving.config import ServeConfig
 from predimem.serving.logs import log_as_json
+from predimem.serving.pages import open_page
 from predimem.serving.robot import Served
 
 log = logging.getLogger(__name__)
@@ -32,7 +33,7 @@ def run_cluster(config: ServeConfig, make_served: Callable[[], Served]) -> None:
     _connect(config)
     gateway = Gateway(config, lambda: deploy(config, make_served))
     try:
-        serve_until_stopped(gateway, shown.open_page, shown.page)
+        serve_until_stopped(gateway, open_page, shown.page)
     finally:
         _leave(config)
 

@@ -13,19 +13,10 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from predimem.serving.cluster.gateway import ASK_S, Gateway
-from predimem.serving.page import routes
 from predimem.serving.page.reply import TEXT, Page, json_page, missing
 
 METRICS = "text/plain; version=0.0.4; charset=utf-8"
 _LIVE_EPISODE = re.compile(r"/page/live/([^/]+?)(?:\.json|/.+)")
-
-
-def open_page(gateway: Gateway, path: str) -> Page | None:
-    """As `pages.open_page`: what is told without a key."""
-    if path == "/healthz":
-        ready, what = gateway.health()
-        return Page(200 if ready else 503, TEXT, f"{what}\n".encode())
-    return routes.shell(path)
 
 
 def page(gateway: Gateway, path: str) -> Page:
