@@ -12,7 +12,7 @@ from datagen.arena.fixtures import DOOR, JOINTS, KITCHEN, PLACES
 from datagen.arena.predicates import Inside
 from datagen.skills.door import OPENED_RAD
 from datagen.skills.drawer import PULLED_M
-from datagen.skills.reactive import holding
+from datagen.skills.reactive.hold import holding
 from datagen.skills.snapshot import Hand, Snapshot
 from predimem.scene_facts import ELSEWHERE, HAND, SceneFacts
 

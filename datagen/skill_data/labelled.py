@@ -8,16 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from datagen.arena.fixtures import DRAWERS, PLACES, ROBOT_BASE_M
+from datagen.arena.fixtures import DOOR, DRAWERS, PLACES, ROBOT_BASE_M
 from datagen.arena.subtasks import Skill, Subtask
 from datagen.arena.task import Task
 from datagen.skills.arm import Arm
 from datagen.skills.labels import chunk
-from datagen.skills.reactive import OPENED_GAP_M, has_expert, holding, target_m
+from datagen.skills.reactive.expert import target_m
+from datagen.skills.reactive.hold import OPENED_GAP_M, holding
 from datagen.skills.snapshot import Hand, Snapshot
 from predimem.episodes import Alternatives, Episode, SubtaskSpan
 
 OTHERS = 3  # subtasks, of those that could be done instead, in whichever variant
+OPEN_ENOUGH = {**dict.fromkeys(DRAWERS, 0.15), DOOR: 1.45}  # to put something in: m, and rad
 FREE_M = 0.20  # of the TCP: from here on the hand may as well do something else
 
 
@@ -73,19 +75,21 @@ def others(task: Task, subtask: Subtask, hand: Hand, scene: Snapshot, rng: np.ra
 
 def possible(subtask: Subtask, hand: Hand, scene: Snapshot) -> bool:
     """Whether a free hand could do a subtask from here instead of what it is at."""
-    if not has_expert(subtask) or hand.position[2] < FREE_M:
+    if hand.position[2] < FREE_M:
         return False
     held = next((o for o in scene.objects if holding(hand, scene, o)), "")
     if subtask.skill is Skill.PLACE:
         frame = PLACES[subtask.target].frame
-        return held == subtask.object and (frame not in DRAWERS or scene.opening(frame) > 0.15)
+        return held == subtask.object and (frame not in OPEN_ENOUGH or scene.opening(frame) > OPEN_ENOUGH[frame])
+    if subtask.skill is Skill.POUR:
+        return held == subtask.object
     if held or hand.gap_m < OPENED_GAP_M:
         return False
     if subtask.skill is Skill.MOVE:
         return bool(scene.position_m(subtask.object)[0] < 0.0)  # out on the table or in front, not in furniture
     if subtask.skill is Skill.CLOSE:
-        return scene.opening(subtask.target) > 0.05
-    return all(scene.opening(drawer) < 0.02 for drawer in DRAWERS)
+        return scene.opening(subtask.target) > 0.3 * OPEN_ENOUGH[subtask.target]
+    return all(scene.opening(joint) < 0.1 * most for joint, most in OPEN_ENOUGH.items())
 
 
 def episode_of(frames: Sequence[Labelled], task: str, seed: int, hz: float, metadata: dict[str, Any]) -> Episode:

@@ -11,9 +11,8 @@ import numpy as np
 from datagen.arena.subtasks import Subtask
 from datagen.skill_data.driver import Driver
 from datagen.skill_data.labelled import Labelled, look
-from datagen.skill_data.starts import draw_hand, leave, settle, stages_with_expert, write
+from datagen.skill_data.starts import draw_hand, leave, settle, stages_of, write
 from datagen.skills.arm import CLOSED, OPEN
-from datagen.skills.reactive import has_expert
 from datagen.skills.snapshot import Snapshot
 from predimem.interfaces import Policy
 from predimem.types import Observation
@@ -43,7 +42,7 @@ class Rollout:
 def start(env: Any, driver: Driver, skills: Sequence[str], rng: np.random.Generator) -> int | None:
     """Begin before a random subtask of the episode that was reset; its index. None if it has none with an expert."""
     subtasks = env.variant().subtasks
-    stages = stages_with_expert(subtasks, skills)
+    stages = stages_of(subtasks, skills)
     for _ in range(START_TRIES if stages else 0):
         stage = int(rng.choice(stages))
         scene = Snapshot.of(env)
@@ -69,7 +68,7 @@ def play(
     chain: bool,
     noise: float,
 ) -> Rollout:
-    """From `stage` on; with `chain`, on with the next subtasks as long as they succeed and have an expert.
+    """From `stage` on; with `chain`, on with the next subtasks as long as they succeed.
 
     policy: None for the expert. What is played is cut where the gripper changes, so that it is looked again there.
     """
@@ -77,8 +76,6 @@ def play(
     noise = noise if policy is None and rng.random() < NOISY_SHARE else 0.0
     clock, known = 0, Snapshot.of(env)
     for subtask in subtasks[stage:]:
-        if not has_expert(subtask):
-            break
         began, done_at = clock, -1
         while clock - began < subtask_steps and (done_at < 0 or clock - done_at < AFTER_STEPS):
             frame = look(env, driver.arm, subtask, chunk_steps, known, rng)

@@ -15,18 +15,21 @@ from datagen.skills.drawer import LOOK_FROM_HANDLE_M, LOOK_PITCH_RAD, PULLED_M, 
 from datagen.skills.labels import action_of, advance
 from datagen.skills.pick import half_height_m
 from datagen.skills.place import slot_m, table_point_m
-from datagen.skills.reactive import Advice, advise, grasped_width_m, handle_m, has_expert, holding
+from datagen.skills.reactive.advice import Advice
+from datagen.skills.reactive.drawer import handle_m
+from datagen.skills.reactive.expert import advise
+from datagen.skills.reactive.hold import grasped_width_m, holding
 from datagen.skills.rotations import UP, rotation_matrix, top_down
 from datagen.skills.snapshot import OPEN_GAP_M, Hand, Snapshot
 
 WORKSPACE_LOW_M, WORKSPACE_HIGH_M = (-0.36, -0.28, 0.16), (0.02, 0.32, 0.46)  # of the TCP
 PULLED_SPREAD_M, PLACED_SPREAD_M, GRASP_SPREAD_M = 0.012, 0.008, 0.004
 LATE_SHARE = 0.7  # of independent frames come from within the motion
-LONGEST_STEPS = 85
+LONGEST_STEPS = 130
 
 
-def stages_with_expert(subtasks: Sequence[Subtask], skills: Sequence[str]) -> list[int]:
-    return [i for i, s in enumerate(subtasks) if s.skill.value in skills and has_expert(s)]
+def stages_of(subtasks: Sequence[Subtask], skills: Sequence[str]) -> list[int]:
+    return [i for i, s in enumerate(subtasks) if s.skill.value in skills]
 
 
 def leave(scene: Snapshot, arm: Arm, subtasks: Sequence[Subtask], rng: np.random.Generator) -> str:

@@ -28,8 +28,8 @@ def open_door(arm: Arm, scene: Scene) -> Motion:
     """Swing the door open by its handle to `OPENED_RAD`, from however far it is open; then home."""
     start, hinge = scene.opening(DOOR), scene.position_m("door")
     if start < OPENED_RAD:
-        rotation = _rotation(arm, start)
-        handle = _in_door_m(hinge, start, MICROWAVE.handle_in_door_m)
+        rotation = door_rotation(arm, start)
+        handle = in_door_m(hinge, start, MICROWAVE.handle_in_door_m)
         approach = rotation[:, 2]
         yield from arm.grip(OPEN, steps=2)
         yield from go_over(arm, handle - BEFORE_M * approach, rotation)
@@ -38,7 +38,7 @@ def open_door(arm: Arm, scene: Scene) -> Motion:
 
         def swing(share: float) -> tuple[np.ndarray, np.ndarray]:
             angle = start + share * (OPENED_RAD - start)
-            return _in_door_m(hinge, angle, MICROWAVE.handle_in_door_m), _rotation(arm, angle)
+            return in_door_m(hinge, angle, MICROWAVE.handle_in_door_m), door_rotation(arm, angle)
 
         yield from arm.follow(swing, _steps(OPENED_RAD - start), settle=3)
         yield from arm.grip(OPEN, steps=6)
@@ -55,7 +55,7 @@ def close_door(arm: Arm, scene: Scene) -> Motion:
         near = min(1.0, share / TOUCH_SHARE)
         outside = PUSH_FROM_M + near * (PUSH_END_M - PUSH_FROM_M)
         angle = start * (1 - share)
-        return _in_door_m(hinge, angle, (-outside, along, up)), _rotation(arm, angle)
+        return in_door_m(hinge, angle, (-outside, along, up)), door_rotation(arm, angle)
 
     yield from arm.grip(CLOSED, steps=4)
     yield from go_over(arm, *push(0.0))
@@ -64,14 +64,14 @@ def close_door(arm: Arm, scene: Scene) -> Motion:
     yield from arm.go_home()
 
 
-def _in_door_m(hinge: np.ndarray, angle_rad: float, point_m: tuple[float, float, float]) -> np.ndarray:
+def in_door_m(hinge: np.ndarray, angle_rad: float, point_m: tuple[float, float, float]) -> np.ndarray:
     """[3]: a point of the door's frame in the world when the door is open by an angle."""
     cos, sin = np.cos(angle_rad), np.sin(angle_rad)
     x, y, z = point_m
     return hinge + np.array([cos * x - sin * y, sin * x + cos * y, z])
 
 
-def _rotation(arm: Arm, angle_rad: float) -> np.ndarray:
+def door_rotation(arm: Arm, angle_rad: float) -> np.ndarray:
     """[3, 3]: pointing from above at the door that is open by an angle, closing sideways."""
     ahead = forward(PITCH_RAD)
     side = nearest([np.eye(3), FLIP], ahead.T @ arm.rest_rotation)

@@ -10,16 +10,21 @@ from __future__ import annotations
 import numpy as np
 from transforms3d.euler import mat2euler
 
-from datagen.arena.fixtures import CABINET, DRAWERS
+from datagen.arena.fixtures import CABINET, DOOR, DRAWERS, JOINTS, MICROWAVE
 from datagen.skills.arm import CLOSED, DELTA_M, DELTA_RAD, Arm
 from datagen.skills.execute import Order
 from datagen.skills.pick import EMPTY_GAP_M
-from datagen.skills.reactive import HANDLE_GAP_M, Advice, advise, around, grasped_width_m, handle_m, holding
+from datagen.skills.reactive.advice import Advice
+from datagen.skills.reactive.door import door_handle_m, in_door_frame
+from datagen.skills.reactive.drawer import HANDLE_GAP_M, handle_m
+from datagen.skills.reactive.expert import advise
+from datagen.skills.reactive.hold import around, grasped_width_m, holding
 from datagen.skills.rotations import rotation_matrix
 from datagen.skills.snapshot import CLOSING_M, OPEN_GAP_M, OPENING_SHARE, Hand, Snapshot
 
 REACHED_SHARE = 0.403  # of a commanded step; measured, in free space
 HANDLE_REACH_M = 0.02
+DOOR_FACE_M = 0.030  # outside of the hinge's plane the TCP is when the fingers touch the door
 FINGER_M = 0.015  # the closed fingers push with what is this far ahead of the TCP
 
 
@@ -44,28 +49,41 @@ def chunk(arm: Arm, hand: Hand, scene: Snapshot, subtask: Order, steps: int) -> 
 
 def advance(hand: Hand, scene: Snapshot, advice: Advice) -> Hand:
     """One control step without physics: the hand after it; what it holds, pulls and pushes moves along in `scene`."""
-    after = hand.moved(advice.step_m, advice.turn_rad)
+    after, stop_m = hand.moved(advice.step_m, advice.turn_rad), _stop_m(hand, scene)
     held = next((o for o in scene.objects if holding(hand, scene, o)), None)
-    pulled = next((d for d in DRAWERS if _grips(hand, scene, d)), None)
+    pulled = next((joint for joint in JOINTS if _grips(hand, scene, joint)), None)
     if advice.gripper == CLOSED:
         if held is not None:
             scene.carry(held, hand, after)
+        elif pulled == DOOR:
+            _swing(scene, _swung_rad(scene, hand, after))
         elif pulled is not None:
             opening = scene.opening(pulled) + float(hand.position[0] - after.position[0])
             scene.slide(pulled, float(np.clip(opening, 0.0, CABINET.travel_m)))
         _push(hand, after, scene)
-        after.gap_m = min(hand.gap_m, max(hand.gap_m - CLOSING_M, _stop_m(hand, scene)))
+        after.gap_m = min(hand.gap_m, max(hand.gap_m - CLOSING_M, stop_m))
     else:
         after.gap_m = hand.gap_m + OPENING_SHARE * (OPEN_GAP_M - hand.gap_m)
     return after
 
 
-def _grips(hand: Hand, scene: Snapshot, drawer: str) -> bool:
-    return _at_handle(hand, scene, drawer) and EMPTY_GAP_M < hand.gap_m < HANDLE_GAP_M + 0.008
+def _grips(hand: Hand, scene: Snapshot, joint: str) -> bool:
+    return _at_handle(hand, scene, joint) and EMPTY_GAP_M < hand.gap_m < HANDLE_GAP_M + 0.008
 
 
-def _at_handle(hand: Hand, scene: Snapshot, drawer: str) -> bool:
-    return bool(np.linalg.norm(hand.position - handle_m(scene, drawer)) < HANDLE_REACH_M)
+def _at_handle(hand: Hand, scene: Snapshot, joint: str) -> bool:
+    handle = door_handle_m(scene) if joint == DOOR else handle_m(scene, joint)
+    return bool(np.linalg.norm(hand.position - handle) < HANDLE_REACH_M)
+
+
+def _swung_rad(scene: Snapshot, hand: Hand, after: Hand) -> float:
+    """How far a step of the hand turns the door that it holds."""
+    (x, y, _), (there_x, there_y, _) = (h.position - scene.position_m("door") for h in (hand, after))
+    return float(np.arctan2(x * there_y - y * there_x, x * there_x + y * there_y))
+
+
+def _swing(scene: Snapshot, by_rad: float) -> None:
+    scene.openings[DOOR] = float(np.clip(scene.openings[DOOR] + by_rad, 0.0, MICROWAVE.limit_rad))
 
 
 def _push(hand: Hand, after: Hand, scene: Snapshot) -> None:
@@ -77,6 +95,10 @@ def _push(hand: Hand, after: Hand, scene: Snapshot) -> None:
         into = float(after.position[0] + FINGER_M - handle[0])
         if touches and 0.0 < into < 0.05:
             scene.slide(drawer, max(0.0, scene.opening(drawer) - into))
+    x, y, z = in_door_frame(scene, after.position)
+    into = x + DOOR_FACE_M
+    if 0.05 < y < MICROWAVE.width_m and 0.0 < z < MICROWAVE.height_m and 0.0 < into < 0.05:
+        _swing(scene, -float(np.arctan2(into, y)))
 
 
 def _stop_m(hand: Hand, scene: Snapshot) -> float:
@@ -84,4 +106,4 @@ def _stop_m(hand: Hand, scene: Snapshot) -> float:
     for object in scene.objects:
         if around(hand, scene, object):
             return grasped_width_m(hand, scene, object)
-    return HANDLE_GAP_M if any(_at_handle(hand, scene, d) for d in DRAWERS) else 0.0
+    return HANDLE_GAP_M if any(_at_handle(hand, scene, joint) for joint in JOINTS) else 0.0

@@ -35,10 +35,10 @@ def pour(arm: Arm, scene: Scene, object: str, target: str) -> Motion:
     mouth = scene.position_m(object) + scene.extent(object).half_m[2] * scene.rotation(object) @ UP
     mouth_in_hand = arm.true_rotation.T @ (mouth - arm.true_position)
     over = scene.position_m(target) + (POUR_TOP_M[target] + MOUTH_ABOVE_M) * UP
-    tilt = _tilt(arm, mouth_in_hand, over)
-    if tilt is None:
+    found = tilt(arm, mouth_in_hand, over)
+    if found is None:
         return
-    upright, axis = tilt
+    upright, axis = found
 
     def tilted(share: float) -> tuple[np.ndarray, np.ndarray]:
         return _pose(upright, axis, share * TILT_RAD, mouth_in_hand, over)
@@ -55,7 +55,7 @@ def pour(arm: Arm, scene: Scene, object: str, target: str) -> Motion:
     yield from arm.rise(high)
 
 
-def _tilt(arm: Arm, mouth_in_hand: np.ndarray, over: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+def tilt(arm: Arm, mouth_in_hand: np.ndarray, over: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     """(rotation of the hand when the bottle is upright [3, 3], axis to tilt about in the hand's frame [3]).
 
     The one that begins nearest to the rest pose, of those that keep `ROOM_RAD` from the limits of the joints.

@@ -52,6 +52,7 @@ class Snapshot:
     extents: dict[str, Extent]
     grasps: dict[str, TcpPose | None] = field(default_factory=dict)  # known already, for objects that have not moved
     facing: dict[str, np.ndarray] = field(default_factory=dict)  # rotations that inverse kinematics has chosen
+    tilts: dict[str, TcpPose] = field(default_factory=dict)  # and (rotation, axis to tilt about) for pouring
 
     @classmethod
     def of(cls, env: Any) -> Snapshot:
@@ -68,7 +69,7 @@ class Snapshot:
 
     def copy(self) -> Snapshot:
         """Poses are replaced, never changed in place, so that they can be shared."""
-        same = (dict(self.poses), dict(self.openings), self.extents, dict(self.grasps), self.facing)
+        same = (dict(self.poses), dict(self.openings), self.extents, dict(self.grasps), self.facing, self.tilts)
         return Snapshot(self.objects, self.fixtures, *same)
 
     def position_m(self, name: str) -> np.ndarray:
@@ -95,7 +96,7 @@ class Snapshot:
         for name, grasp in other.grasps.items():
             if name not in spoilt and name not in moved:
                 self.grasps.setdefault(name, grasp)
-        self.facing = other.facing
+        self.facing, self.tilts = other.facing, other.tilts
 
     def _as_in(self, other: Snapshot, name: str) -> bool:
         (position, rotation), (there, turned) = self.poses[name], other.poses[name]

@@ -11,7 +11,7 @@ from datagen.arena.subtasks import Skill
 from datagen.scenes.ghost import GhostArm, Moment, moments
 from datagen.scenes.states import as_left, of_motion, scramble
 from datagen.skills.drawer import PULLED_M
-from datagen.skills.reactive import holding
+from datagen.skills.reactive.hold import holding
 from datagen.skills.snapshot import Hand, Snapshot
 from tests.datagen.skills import arena
 

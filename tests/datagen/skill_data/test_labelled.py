@@ -9,8 +9,8 @@ from datagen.skill_data.config import SkillDataConfig
 from datagen.skill_data.driver import Driver
 from datagen.skill_data.labelled import OTHERS, Labelled, episode_of, others, possible, project
 from datagen.skill_data.rollouts import start, until_grip
-from datagen.skill_data.starts import draw_hand, leave, stages_with_expert, wander, write
-from datagen.skills.reactive import holding
+from datagen.skill_data.starts import draw_hand, leave, stages_of, wander, write
+from datagen.skills.reactive.hold import holding
 from datagen.skills.snapshot import Hand, Snapshot
 from predimem.config import ConfigError
 from predimem.episodes import episode_path, load_episode, save_episode
@@ -113,7 +113,7 @@ def test_a_start_in_physics_holds_what_it_shall_hold() -> None:
     assert stage is not None
     subtask = env.variant().subtasks[stage]
     assert holding(Hand.of(driver.arm), Snapshot.of(env), subtask.object)
-    assert stages_with_expert(env.variant().subtasks, SKILLS) == list(range(8))
+    assert stages_of(env.variant().subtasks, SKILLS) == list(range(8))
     env.close()
 
 

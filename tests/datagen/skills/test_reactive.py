@@ -9,7 +9,10 @@ from datagen.arena.subtasks import Subtask, pick, place, pour
 from datagen.skill_data.driver import Driver
 from datagen.skills.arm import CLOSED, OPEN
 from datagen.skills.labels import REACHED_SHARE, action_of, advance, chunk
-from datagen.skills.reactive import Advice, advise, grasped_width_m, handle_m, has_expert, holding, target_m
+from datagen.skills.reactive.advice import Advice
+from datagen.skills.reactive.drawer import handle_m
+from datagen.skills.reactive.expert import advise, target_m
+from datagen.skills.reactive.hold import grasped_width_m, holding
 from datagen.skills.rotations import angle_between_rad
 from datagen.skills.snapshot import Hand, Snapshot
 from tests.datagen.skills import arena

@@ -1,0 +1,80 @@
+"""Opening and closing a drawer."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from datagen.arena.fixtures import CABINET
+from datagen.skills import drawer as drawers
+from datagen.skills.arm import CLOSED, OPEN, Arm
+from datagen.skills.reactive.advice import (
+    GAIN,
+    SLOW_STEP_M,
+    STEP_M,
+    Advice,
+    approach,
+    near,
+    rise,
+    stay,
+    towards,
+    turn_to,
+)
+from datagen.skills.reactive.hold import OPENED_GAP_M
+from datagen.skills.snapshot import Hand, Snapshot
+
+HANDLE_GAP_M = 2 * CABINET.handle_radius_m
+REST_M = 0.30  # of the TCP when the drawer has been opened
+PUSH_HIGH_M = 0.020  # a vertical bar is pushed as well a little above or below its middle
+
+
+def handle_m(scene: Snapshot, drawer: str) -> np.ndarray:
+    """[3]: the middle of a drawer's handle."""
+    return scene.position_m(drawer) + scene.rotation(drawer) @ np.array(CABINET.handle_in_drawer_m)
+
+
+def open_drawer(arm: Arm, hand: Hand, scene: Snapshot, drawer: str) -> Advice:
+    handle, rotation = handle_m(scene, drawer), facing_ahead(arm, scene, drawers.PITCH_RAD)
+    axis = rotation[:, 2]
+    gripping = near(hand, handle, 0.02) and 0.5 * HANDLE_GAP_M < hand.gap_m < HANDLE_GAP_M + 0.008
+    if scene.opening(drawer) >= drawers.PULLED_M - 0.012:
+        if hand.gap_m < OPENED_GAP_M:
+            return stay(OPEN) if near(hand, handle, 0.05) else rise(hand, REST_M, OPEN)
+        behind = float((handle - hand.position) @ axis)
+        if behind < drawers.BEFORE_M - 0.01 and near(hand, handle, drawers.BEFORE_M):
+            return Advice(-STEP_M * axis, np.zeros(3), OPEN)
+        look = facing_ahead(arm, scene, drawers.LOOK_PITCH_RAD)
+        return towards(hand, handle + drawers.LOOK_FROM_HANDLE_M, look, OPEN)
+    if gripping:
+        return Advice(np.array([-SLOW_STEP_M, 0.0, 0.0]), turn_to(hand, rotation), CLOSED)
+    if hand.gap_m < OPENED_GAP_M:
+        if near(hand, handle, 0.02) and hand.gap_m > 0.5 * HANDLE_GAP_M:
+            return stay(CLOSED)
+        return Advice(-0.2 * STEP_M * axis, np.zeros(3), OPEN)
+    return approach(hand, handle, rotation, axis, drawers.BEFORE_M, CLOSED, OPEN)
+
+
+def close_drawer(arm: Arm, hand: Hand, scene: Snapshot, drawer: str) -> Advice:
+    handle, rotation = handle_m(scene, drawer), facing_ahead(arm, scene, drawers.PITCH_RAD)
+    ahead = np.array([1.0, 0.0, 0.0])
+    if scene.opening(drawer) <= 0.012:
+        if hand.position[0] > handle[0] - 0.06 and near(hand, handle, 0.12):
+            return Advice(-STEP_M * ahead, np.zeros(3), CLOSED)
+        return towards(hand, arm.home_position, arm.rest_rotation, CLOSED)
+    end = handle + (scene.opening(drawer) + 0.004) * ahead  # a little into its place: in contact the hand lags behind
+    if hand.gap_m > 0.02:
+        away = Advice(-0.5 * STEP_M * ahead, np.zeros(3), CLOSED)
+        return away if near(hand, handle, 0.08) else stay(CLOSED)
+    error = end - hand.position
+    if abs(error[1]) < 0.014 and abs(error[2]) < PUSH_HIGH_M and hand.position[0] < handle[0] + 0.02:
+        step = np.array([0.010, *(GAIN * error[1:])])
+        return Advice(step, turn_to(hand, rotation), CLOSED)
+    start = handle - drawers.PUSH_FROM_M * ahead
+    return approach(hand, start, rotation, ahead, 0.06, CLOSED, CLOSED, aside_m=0.004)
+
+
+def facing_ahead(arm: Arm, scene: Snapshot, pitch_rad: float) -> np.ndarray:
+    """`drawer.nearest_forward`, once for a pitch."""
+    key = f"ahead {pitch_rad}"
+    if key not in scene.facing:
+        scene.facing[key] = drawers.nearest_forward(arm, pitch_rad)
+    return scene.facing[key]

@@ -1,0 +1,45 @@
+"""What to do next for a subtask, from where hand and scene are alone.
+
+A skill of `execute` is a motion that begins at its beginning. This says for one control step how the hand
+should move, so that every state that a policy gets into can be labelled. It uses the skills' own grasps, slots
+and handles.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from datagen.arena.fixtures import DOOR
+from datagen.arena.subtasks import Skill
+from datagen.skills.arm import Arm
+from datagen.skills.execute import Order
+from datagen.skills.reactive.advice import Advice
+from datagen.skills.reactive.door import close_door, door_handle_m, open_door
+from datagen.skills.reactive.drawer import close_drawer, handle_m, open_drawer
+from datagen.skills.reactive.hold import holding
+from datagen.skills.reactive.pick_place import floor_m, pick, place
+from datagen.skills.reactive.pour import pour
+from datagen.skills.snapshot import Hand, Snapshot
+
+
+def advise(arm: Arm, hand: Hand, scene: Snapshot, subtask: Order) -> Advice:
+    object, target = subtask.object, subtask.target
+    if subtask.skill is Skill.MOVE:
+        return pick(arm, hand, scene, object)
+    if subtask.skill is Skill.PLACE:
+        return place(arm, hand, scene, object, target)
+    if subtask.skill is Skill.POUR:
+        held = holding(hand, scene, object)
+        return pour(arm, hand, scene, object, target) if held else pick(arm, hand, scene, object)
+    if target == DOOR:
+        return (open_door if subtask.skill is Skill.OPEN else close_door)(arm, hand, scene)
+    return (open_drawer if subtask.skill is Skill.OPEN else close_drawer)(arm, hand, scene, target)
+
+
+def target_m(scene: Snapshot, subtask: Order) -> np.ndarray:
+    """[3]: what a picture should be searched for: the object to pick or pour over, the slot, or the handle."""
+    if subtask.skill in (Skill.MOVE, Skill.POUR):
+        return scene.position_m(subtask.target)
+    if subtask.skill is Skill.PLACE:
+        return floor_m(scene, subtask.object, subtask.target)
+    return door_handle_m(scene) if subtask.target == DOOR else handle_m(scene, subtask.target)

@@ -1,0 +1,117 @@
+"""Picking up, and putting down on the table, on furniture and into drawers and the microwave."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from datagen.arena.fixtures import DOOR, FIXTURES, PLACES
+from datagen.skills.arm import CLOSED, OPEN, Arm
+from datagen.skills.drawer import TRANSIT_M
+from datagen.skills.insert import BEFORE_M, LOWEST_M, PITCH_RAD
+from datagen.skills.insert import CARRY_M as INSIDE_CARRY_M
+from datagen.skills.insert import RELEASE_M as INSIDE_RELEASE_M
+from datagen.skills.pick import EMPTY_GAP_M, PALM_M, easiest, half_height_m
+from datagen.skills.place import RELEASE_M, RIM_M, RIM_ROOM_M, slot_m, table_point_m
+from datagen.skills.reactive.advice import STEP_M, Advice, approach, near, rise, stay, towards
+from datagen.skills.reactive.drawer import facing_ahead
+from datagen.skills.reactive.hold import OPENED_GAP_M, around, holding
+from datagen.skills.rotations import UP
+from datagen.skills.snapshot import Hand, Snapshot
+
+LIFTED_M = {"table": 0.28, "cabinet": 0.46}  # of the TCP, with something in the hand, by what is below
+CABINET_FROM_M = (0.0, 0.15)  # x and y beyond which the cabinet with its drawers is below
+OVER_THINGS_M = 0.30  # the way down to a grasp begins so far above it: over handles and the microwave's door
+REST_M = 0.30  # of the TCP when something has been put down
+ROOMY_M = 0.025  # aside is near enough where there is room
+STEEP_RAD = 0.9  # below the horizon, until then
+OVER_M = 0.07  # aside of the microwave's place, the hand stays high
+AHEAD = np.array([1.0, 0.0, 0.0])
+CARRY_M = 0.12  # what is carried sideways is so high above the floor of its place
+
+
+def pick(arm: Arm, hand: Hand, scene: Snapshot, object: str) -> Advice:
+    if holding(hand, scene, object):
+        return rise(hand, LIFTED_M["cabinet" if over_cabinet(hand) else "table"], CLOSED)
+    grasp = scene.grasp(arm, object)
+    if grasp is None:
+        return stay(OPEN)
+    position, rotation = grasp
+    at = near(hand, position, 0.02)
+    if hand.gap_m < OPENED_GAP_M:  # closing on it; or it was missed, or dropped: open first
+        if at and around(hand, scene, object) and hand.gap_m > EMPTY_GAP_M:
+            return stay(CLOSED)
+        return Advice(0.2 * STEP_M * UP, np.zeros(3), OPEN)
+    return approach(hand, position, rotation, -UP, OVER_THINGS_M, CLOSED, OPEN)
+
+
+def place(arm: Arm, hand: Hand, scene: Snapshot, object: str, where: str) -> Advice:
+    floor = floor_m(scene, object, where)
+    height = half_height_m(scene, object)
+    resting = scene.position_m(object) - height * UP - floor
+    inside = PLACES[where].frame == DOOR
+    if not holding(hand, scene, object):
+        if np.linalg.norm(resting[:2]) < 0.05 and abs(resting[2]) < 0.04:  # it is there
+            if around(hand, scene, object) and hand.gap_m <= OPENED_GAP_M:
+                return stay(OPEN)
+            out = inside and hand.position[0] > _mouth_x_m(scene, where) - BEFORE_M
+            return Advice(-STEP_M * AHEAD, np.zeros(3), OPEN) if out else rise(hand, max(REST_M, floor[2] + 0.25), OPEN)
+        return pick(arm, hand, scene, object)
+    if inside:
+        return _insert(arm, hand, scene, object, where, floor)
+    frame = PLACES[where].frame
+    across = scene.rotation(frame)[:, 1] if frame in FIXTURES else np.array([0.0, 1.0, 0.0])
+    rotation = facing_down(arm, scene, floor, math.atan2(across[1], across[0]))
+    in_hand = hand.rotation.T @ (scene.position_m(object) - hand.position)
+    target = floor + (height + RELEASE_M) * UP - rotation @ in_hand
+    kind = FIXTURES[frame].kind if frame in FIXTURES else ""
+    target[2] = max(target[2], RIM_M[kind] + RIM_ROOM_M - PALM_M if kind in RIM_M else 0.0)
+    carry = 0.20 if where.startswith("shelf") else CARRY_M
+    near_m = ROOMY_M if kind in ("basket", "plate", "frying_pan") else 0.012
+    return approach(hand, target, rotation, -UP, carry, OPEN, CLOSED, near_m=near_m, deep_m=0.014)
+
+
+def _insert(arm: Arm, hand: Hand, scene: Snapshot, object: str, where: str, floor: np.ndarray) -> Advice:
+    """Over to before the microwave, level into it, and down: as `insert.place_in_microwave`."""
+    rotation = facing_ahead(arm, scene, PITCH_RAD)
+    turned = rotation @ hand.rotation.T @ scene.rotation(object)
+    height = float(np.abs(turned[2]) @ scene.extent(object).half_m)
+    target = (
+        floor
+        + (height + INSIDE_RELEASE_M) * UP
+        - rotation @ hand.rotation.T @ (scene.position_m(object) - hand.position)
+    )
+    target[2] = max(target[2], floor[2] + LOWEST_M)
+    error = target - hand.position
+    outside = hand.position[0] < _mouth_x_m(scene, where) - 0.5 * BEFORE_M
+    if outside and abs(error[1]) > OVER_M:  # high until it is before its place; level only there, where the wrist can
+        before = np.array([_mouth_x_m(scene, where) - BEFORE_M, target[1], TRANSIT_M - 0.04])
+        return towards(hand, before, facing_ahead(arm, scene, STEEP_RAD), CLOSED)
+    if error[0] > 0.012:
+        target = target + INSIDE_CARRY_M * UP
+    mouth_x_m = _mouth_x_m(scene, where)
+    slope = 10.0 if hand.position[0] < mouth_x_m else 2.0  # aligned before it goes in; inside, it does not come out again
+    before_m = float(target[0]) - mouth_x_m + BEFORE_M
+    return approach(hand, target, rotation, AHEAD, before_m, OPEN, CLOSED, near_m=0.02, deep_m=0.014, slope=slope)
+
+
+def _mouth_x_m(scene: Snapshot, where: str) -> float:
+    """x of the microwave's face."""
+    return float(scene.position_m(PLACES[where].frame)[0])
+
+
+def over_cabinet(hand: Hand) -> bool:
+    return bool(hand.position[0] > CABINET_FROM_M[0] and hand.position[1] > CABINET_FROM_M[1])
+
+
+def floor_m(scene: Snapshot, object: str, place: str) -> np.ndarray:
+    return table_point_m(scene, object) if place == "table" else slot_m(scene, object, place)
+
+
+def facing_down(arm: Arm, scene: Snapshot, point: np.ndarray, yaw_rad: float) -> np.ndarray:
+    """`pick.easiest`, once for a point: it asks the arm's inverse kinematics."""
+    key = f"easiest {np.round(point, 2).tolist()} {yaw_rad:.2f}"
+    if key not in scene.facing:
+        scene.facing[key] = easiest(arm, point, yaw_rad)
+    return scene.facing[key]

@@ -1,0 +1,63 @@
+"""Pouring, round a loop: down upright, tilt low, rise while it pours, come back upright higher.
+
+Tilting and coming back look alike. Where the hand does them at different heights, where it is says which is due.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from datagen.arena.fixtures import POUR_TOP_M
+from datagen.skills import pour as pours
+from datagen.skills.arm import CLOSED, Arm
+from datagen.skills.reactive.advice import GAIN, SLOW_STEP_M, STEP_M, TURN_RAD, Advice, approach, limited, turn_to
+from datagen.skills.reactive.pick_place import CARRY_M
+from datagen.skills.rotations import UP, rotation_matrix, rotation_vector
+from datagen.skills.snapshot import Hand, Snapshot
+
+LOW_M, HIGH_M = 0.13, 0.23  # of the mouth above the target's top
+MIDDLE_M = 0.185
+POURING_RAD = 1.55  # from here on it pours: the predicate's 75 degrees and some more
+UPRIGHT_RAD = 0.25
+RISE_M = 0.0045  # in a control step: longer on the way up than pouring has to last
+
+
+def pour(arm: Arm, hand: Hand, scene: Snapshot, object: str, target: str) -> Advice:
+    """With the object in the hand."""
+    half = scene.extent(object).half_m[2]
+    mouth = scene.position_m(object) + half * scene.rotation(object) @ UP
+    mouth_in_hand = hand.rotation.T @ (mouth - hand.position)
+    top = scene.position_m(target) + POUR_TOP_M[target] * UP
+    upright, axis = _tilt(arm, scene, mouth_in_hand, top + pours.MOUTH_ABOVE_M * UP)
+    angle = float(rotation_vector(upright.T @ hand.rotation) @ axis)
+    height = float(mouth[2] - top[2])
+    if angle < UPRIGHT_RAD:
+        begun = max(0.0, angle) if height < LOW_M + 0.03 else 0.0
+        rotation = upright @ rotation_matrix(begun * axis)
+        start = top + LOW_M * UP - rotation @ mouth_in_hand
+        advice = approach(hand, start, rotation, -UP, CARRY_M, OVER, CLOSED, near_m=0.015, deep_m=0.02)
+        if advice.gripper == CLOSED:
+            return advice
+    if angle < POURING_RAD and height < MIDDLE_M:
+        turned, up = angle + TURN_RAD, LOW_M
+    elif height < HIGH_M - 0.01:
+        turned, up = pours.TILT_RAD, height + RISE_M
+    else:
+        turned, up = max(0.0, angle - TURN_RAD), HIGH_M
+    rotation = upright @ rotation_matrix(turned * axis)
+    rotation = hand.rotation @ rotation_matrix(limited(rotation_vector(hand.rotation.T @ rotation), TURN_RAD))
+    wanted = top + np.clip(up, height - SLOW_STEP_M, height + SLOW_STEP_M) * UP
+    sideways = limited(GAIN * ((wanted - mouth) * [1, 1, 0]), SLOW_STEP_M)
+    step = mouth + sideways + (wanted - mouth) * [0, 0, 1] - rotation @ mouth_in_hand - hand.position
+    return Advice(limited(step, STEP_M), turn_to(hand, rotation), CLOSED)
+
+
+OVER = 0.0  # no gripper command: says that the hand is where the tilt begins
+
+
+def _tilt(arm: Arm, scene: Snapshot, mouth_in_hand: np.ndarray, over: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """`pour.tilt`, once for a place and grasp; straight down and about x where none can be reached."""
+    key = f"tilt {np.round(over, 2).tolist()} {np.round(mouth_in_hand, 2).tolist()}"
+    if key not in scene.tilts:
+        scene.tilts[key] = pours.tilt(arm, mouth_in_hand, over) or (arm.rest_rotation, np.array([1.0, 0.0, 0.0]))
+    return scene.tilts[key]
