@@ -91,7 +91,9 @@ def _insert(arm: Arm, hand: Hand, scene: Snapshot, object: str, where: str, floo
     if error[0] > 0.012:
         target = target + INSIDE_CARRY_M * UP
     mouth_x_m = _mouth_x_m(scene, where)
-    slope = 10.0 if hand.position[0] < mouth_x_m else 2.0  # aligned before it goes in; inside, it does not come out again
+    slope = (
+        10.0 if hand.position[0] < mouth_x_m else 2.0
+    )  # aligned before it goes in; inside, it does not come out again
     before_m = float(target[0]) - mouth_x_m + BEFORE_M
     return approach(hand, target, rotation, AHEAD, before_m, OPEN, CLOSED, near_m=0.02, deep_m=0.014, slope=slope)
 

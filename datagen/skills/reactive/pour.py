@@ -19,6 +19,7 @@ LOW_M, HIGH_M = 0.13, 0.23  # of the mouth above the target's top
 MIDDLE_M = 0.185
 POURING_RAD = 1.55  # from here on it pours: the predicate's 75 degrees and some more
 UPRIGHT_RAD = 0.25
+NEAR_M, DOWN_M = 0.03, 0.004  # over the target it goes down so slowly: a planner that counts has time to say stop
 RISE_M = 0.0045  # in a control step: longer on the way up than pouring has to last
 
 
@@ -37,7 +38,9 @@ def pour(arm: Arm, hand: Hand, scene: Snapshot, object: str, target: str) -> Adv
         start = top + LOW_M * UP - rotation @ mouth_in_hand
         advice = approach(hand, start, rotation, -UP, CARRY_M, OVER, CLOSED, near_m=0.015, deep_m=0.02)
         if advice.gripper == CLOSED:
-            return advice
+            over = np.linalg.norm((mouth - top)[:2]) < NEAR_M and height < HIGH_M + 0.02
+            down = max(float(advice.step_m[2]), -DOWN_M) if over else float(advice.step_m[2])
+            return Advice(np.array([*advice.step_m[:2], down]), advice.turn_rad, CLOSED)
     if angle < POURING_RAD and height < MIDDLE_M:
         turned, up = angle + TURN_RAD, LOW_M
     elif height < HIGH_M - 0.01:
