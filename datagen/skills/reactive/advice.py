@@ -38,7 +38,8 @@ def approach(
     """Down a funnel along `axis` to a pose; `gripper_there` once it is `near_m` sideways and `deep_m` along, `on_way`
     before. Both are what a grasp forgives, so that an actor that is a little off does not hesitate.
 
-    The further the hand is aside, or turned, the further before the pose it aims, by `slope` times as much and at most `before_m`.
+    The further the hand is aside, or turned, the further before the pose it aims: `slope` times as much, at most
+    `before_m`.
     """
     error, turn = position - hand.position, rotation_vector(rotation @ hand.rotation.T)
     along = float(error @ axis)

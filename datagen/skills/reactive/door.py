@@ -66,7 +66,7 @@ def close_door(arm: Arm, hand: Hand, scene: Snapshot) -> Advice:
     along, up = PUSH_AT_M
     aside, above = abs(y - along), abs(z - up)
     if angle <= SHUT_RAD:
-        if -0.10 < x and aside < 0.12 and above < 0.12:
+        if x > -0.10 and aside < 0.12 and above < 0.12:
             return Advice(-STEP_M * np.array([1.0, 0.0, 0.0]), np.zeros(3), CLOSED)
         return towards(hand, arm.home_position, arm.rest_rotation, CLOSED)
     if hand.gap_m > 0.02:

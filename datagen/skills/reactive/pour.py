@@ -10,15 +10,16 @@ import numpy as np
 from datagen.arena.fixtures import POUR_TOP_M
 from datagen.skills import pour as pours
 from datagen.skills.arm import CLOSED, Arm
-from datagen.skills.reactive.advice import GAIN, SLOW_STEP_M, STEP_M, TURN_RAD, Advice, approach, limited, turn_to
+from datagen.skills.reactive.advice import GAIN, SLOW_STEP_M, STEP_M, TURN_RAD, Advice, approach, limited, near, turn_to
 from datagen.skills.reactive.pick_place import CARRY_M
-from datagen.skills.rotations import UP, rotation_matrix, rotation_vector
+from datagen.skills.rotations import UP, angle_between_rad, rotation_matrix, rotation_vector
 from datagen.skills.snapshot import Hand, Snapshot
 
 LOW_M, HIGH_M = 0.13, 0.23  # of the mouth above the target's top
 MIDDLE_M = 0.185
 POURING_RAD = 1.55  # from here on it pours: the predicate's 75 degrees and some more
 UPRIGHT_RAD = 0.25
+START_M = 0.02
 NEAR_M, DOWN_M = 0.03, 0.004  # over the target it goes down so slowly: a planner that counts has time to say stop
 RISE_M = 0.0045  # in a control step: longer on the way up than pouring has to last
 
@@ -36,8 +37,9 @@ def pour(arm: Arm, hand: Hand, scene: Snapshot, object: str, target: str) -> Adv
         begun = max(0.0, angle) if height < LOW_M + 0.03 else 0.0
         rotation = upright @ rotation_matrix(begun * axis)
         start = top + LOW_M * UP - rotation @ mouth_in_hand
-        advice = approach(hand, start, rotation, -UP, CARRY_M, OVER, CLOSED, near_m=0.015, deep_m=0.02)
-        if advice.gripper == CLOSED:
+        askew = angle_between_rad(hand.rotation, rotation) > 0.12
+        if askew or not near(hand, start, START_M):
+            advice = approach(hand, start, rotation, -UP, CARRY_M, CLOSED, CLOSED)
             over = np.linalg.norm((mouth - top)[:2]) < NEAR_M and height < HIGH_M + 0.02
             down = max(float(advice.step_m[2]), -DOWN_M) if over else float(advice.step_m[2])
             return Advice(np.array([*advice.step_m[:2], down]), advice.turn_rad, CLOSED)
@@ -53,9 +55,6 @@ def pour(arm: Arm, hand: Hand, scene: Snapshot, object: str, target: str) -> Adv
     sideways = limited(GAIN * ((wanted - mouth) * [1, 1, 0]), SLOW_STEP_M)
     step = mouth + sideways + (wanted - mouth) * [0, 0, 1] - rotation @ mouth_in_hand - hand.position
     return Advice(limited(step, STEP_M), turn_to(hand, rotation), CLOSED)
-
-
-OVER = 0.0  # no gripper command: says that the hand is where the tilt begins
 
 
 def _tilt(arm: Arm, scene: Snapshot, mouth_in_hand: np.ndarray, over: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
