@@ -11,8 +11,8 @@ from pathlib import Path
 
 from actor.train import CHECKPOINT_FILE, SUMMARY_FILE, ActorTrainConfig, DaggerConfig, train
 
-Collect = Callable[[Path, Path, int], None]
-"""(weights folder of the actor, folder for its labelled episodes, round from 1 on): makes what is missing there."""
+Collect = Callable[[Path | None, Path, int], None]
+"""(the actor's weights, None for the expert; a folder for labelled episodes; the round): makes what is missing there."""
 
 
 def train_rounds(config: ActorTrainConfig, collect: Collect, progress: bool = True) -> Path:
@@ -21,14 +21,15 @@ def train_rounds(config: ActorTrainConfig, collect: Collect, progress: bool = Tr
     After Ctrl-C (KeyboardInterrupt) the same call goes on: finished rounds are kept, a begun one is resumed.
     Raises what `train` and `collect` raise.
     """
-    out, weights = Path(config.out), Path()
+    out, weights = Path(config.out), None
     rollouts: list[str] = []
     for number in range(config.dagger.rounds + 1):
         run = out / f"round{number}"
         steps, previous = config.steps, None
-        if number:
+        if config.dagger.seeds(number):
             collect(weights, out / f"rollouts{number}", number)
             rollouts.append(str(out / f"rollouts{number}"))
+        if weights:
             steps, previous = config.dagger.steps, str(weights)
         this = dataclasses.replace(
             config,
@@ -41,4 +42,5 @@ def train_rounds(config: ActorTrainConfig, collect: Collect, progress: bool = Tr
         weights = run / "weights"
         if not (run / SUMMARY_FILE).is_file() or not weights.is_dir():
             weights = train(this, resume=(run / CHECKPOINT_FILE).is_file(), progress=progress)
+    assert weights is not None
     return weights

@@ -75,10 +75,12 @@ class DaggerConfig:
     """Rounds after the first training (`actor.rounds`), 0: none. In each, the actor of the last round plays
     `episodes` seeds of each task, from `first_seed` on, the next round's after them; chain_share of the roll-outs
     go on with the next subtask after a success; then `steps` more steps of training, on everything.
+    expert_episodes: the first seeds of each task are played by the expert, with noise, for the first training.
     data: the config of the skill data, which says how roll-outs are made.
     """
 
     rounds: int = 0
+    expert_episodes: int = 0
     episodes: int = 16
     first_seed: int = 60_000
     chain_share: float = 0.5
@@ -88,9 +90,18 @@ class DaggerConfig:
     def __post_init__(self) -> None:
         if self.rounds < 0:
             raise ValueError(f"dagger.rounds must be at least 0, got {self.rounds}")
+        if self.expert_episodes < 0:
+            raise ValueError(f"dagger.expert_episodes must be at least 0, got {self.expert_episodes}")
         for name in ("episodes", "steps"):
             if getattr(self, name) < 1:
                 raise ValueError(f"dagger.{name} must be at least 1, got {getattr(self, name)}")
+
+    def seeds(self, number: int) -> range:
+        """Those of each task that are played for a round; the expert's are those of round 0."""
+        if number == 0:
+            return range(self.first_seed, self.first_seed + self.expert_episodes)
+        first = self.first_seed + self.expert_episodes + (number - 1) * self.episodes
+        return range(first, first + self.episodes)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 import yaml
 
-from predimem.config import ConfigError, load_config
+from actor.train import DaggerConfig
+from predimem.config import ConfigError, from_dict, load_config
 from predimem.evaluation.play import evaluation_settings
 from predimem.retrain import ACTOR, DATA, PLANNER, RetrainConfig, Stage, choose_stages, plan_stages
 from predimem.seeds import TRAINING_SEEDS
@@ -70,7 +71,7 @@ def test_seeds_are_for_training_and_each_is_used_once(config: RetrainConfig) -> 
         if stage.kind == DATA:
             seeds += range(stage.config["first_seed"], stage.config["first_seed"] + stage.config["episodes"])
         elif dagger := stage.config.get("dagger"):
-            seeds += range(dagger["first_seed"], dagger["first_seed"] + dagger["rounds"] * dagger["episodes"])
+            seeds += (s for k in range(dagger["rounds"] + 1) for s in from_dict(DaggerConfig, dagger).seeds(k))
     assert len(set(seeds)) == len(seeds) and set(seeds) <= set(TRAINING_SEEDS)
 
 

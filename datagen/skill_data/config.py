@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from datagen.arena.subtasks import Skill
 from predimem.config import ConfigError
 from predimem.seeds import check_training_seed
 
@@ -26,7 +27,7 @@ class SkillDataConfig:
     kind: Literal["frames", "rollouts"] = "frames"
     out: str = "runs/data/skills/frames"
     tasks: tuple[str, ...] = ()
-    skills: tuple[str, ...] = ("Move", "Place", "Open", "Close")
+    skills: tuple[str, ...] = tuple(skill.value for skill in Skill)
     episodes: int = 4
     first_seed: int = FIRST_SEED
     frames: int = 16

@@ -92,15 +92,16 @@ def _train_rounds(recipe: ActorTrainConfig, workers: int) -> Path:
 
     dagger = recipe.dagger
 
-    def collect(weights: Path, out: Path, number: int) -> None:
+    def collect(weights: Path | None, out: Path, number: int) -> None:
+        seeds = dagger.seeds(number)
         data = replace(
             load_config(SkillDataConfig, dagger.data),
             kind="rollouts",
             out=str(out),
-            episodes=dagger.episodes,
-            first_seed=dagger.first_seed + (number - 1) * dagger.episodes,
+            episodes=len(seeds),
+            first_seed=seeds.start,
             chain_share=dagger.chain_share,
         )
-        collect_skills(data, BackendConfig(workers), functools.partial(load_policy, weights))
+        collect_skills(data, BackendConfig(workers), functools.partial(load_policy, weights) if weights else None)
 
     return train_rounds(recipe, collect)

@@ -124,16 +124,19 @@ def gate(policy: ActorPolicy, gripper: list[float]) -> np.ndarray:
 
 def rounds_config(episodes: Path, out: Path) -> ActorTrainConfig:
     return dataclasses.replace(
-        RECIPE, episodes=str(episodes), out=str(out), dagger=DaggerConfig(rounds=2, episodes=1, steps=2)
+        RECIPE,
+        episodes=str(episodes),
+        out=str(out),
+        dagger=DaggerConfig(rounds=2, expert_episodes=1, episodes=1, steps=2),
     )
 
 
 def test_rounds_play_learn_and_go_on_after_an_interruption(episodes: Path, tmp_path: Path) -> None:
     asked: list[tuple[str, int]] = []
 
-    def collect(weights: Path, out: Path, number: int) -> None:
-        asked.append((weights.parent.name, number))
-        if number == 2 and len(asked) == 2:
+    def collect(weights: Path | None, out: Path, number: int) -> None:
+        asked.append((weights.parent.name if weights else "expert", number))
+        if number == 2 and len(asked) == 3:
             raise KeyboardInterrupt
         save_posed(out, range(60_000 + number, 60_001 + number))
 
@@ -142,11 +145,11 @@ def test_rounds_play_learn_and_go_on_after_an_interruption(episodes: Path, tmp_p
         train_rounds(config, collect, progress=False)
     first = (tmp_path / "round0" / "weights" / "model.safetensors").read_bytes()
     last = train_rounds(config, collect, progress=False)
-    assert asked == [("round0", 1), ("round1", 2), ("round0", 1), ("round1", 2)]
+    assert asked == 2 * [("expert", 0), ("round0", 1), ("round1", 2)]
     assert last == tmp_path / "round2" / "weights"
     assert (tmp_path / "round0" / "weights" / "model.safetensors").read_bytes() == first
     assert (last / "model.safetensors").read_bytes() != first
     for name in ("norm_stats.json", "tokenizer.json"):
         assert (last / name).read_text() == (tmp_path / "round0" / "weights" / name).read_text()
     summary = (tmp_path / "round2" / "summary.json").read_text()
-    assert '"training_episodes": 11' in summary  # 12 and 2 more, of which every sixth validates
+    assert '"training_episodes": 12' in summary  # 12 and 3 more, of which every sixth validates
