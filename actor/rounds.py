@@ -12,7 +12,7 @@ from pathlib import Path
 from actor.train import CHECKPOINT_FILE, SUMMARY_FILE, ActorTrainConfig, DaggerConfig, train
 
 Collect = Callable[[Path | None, Path, int], None]
-"""(the actor's weights, None for the expert; a folder for labelled episodes; the round): makes what is missing there."""
+"""(the actor's weights, None for the expert; folder for labelled episodes; round): makes what is missing there."""
 
 
 def train_rounds(config: ActorTrainConfig, collect: Collect, progress: bool = True) -> Path:
