@@ -25,7 +25,7 @@ CABINET_FROM_M = (0.0, 0.15)  # x and y beyond which the cabinet with its drawer
 OVER_THINGS_M = 0.30  # the way down to a grasp begins so far above it: over handles and the microwave's door
 REST_M = 0.30  # of the TCP when something has been put down
 ROOMY_M = 0.025  # aside is near enough where there is room
-STEEP_RAD = 0.9  # below the horizon, until then
+STEEP_RAD = 0.9  # below the horizon, until the hand is before the microwave
 OVER_M = 0.07  # aside of the microwave's place, the hand stays high
 AHEAD = np.array([1.0, 0.0, 0.0])
 CARRY_M = 0.12  # what is carried sideways is so high above the floor of its place
@@ -91,9 +91,7 @@ def _insert(arm: Arm, hand: Hand, scene: Snapshot, object: str, where: str, floo
     if error[0] > 0.012:
         target = target + INSIDE_CARRY_M * UP
     mouth_x_m = _mouth_x_m(scene, where)
-    slope = (
-        10.0 if hand.position[0] < mouth_x_m else 2.0
-    )  # aligned before it goes in; inside, it does not come out again
+    slope = 10.0 if hand.position[0] < mouth_x_m else 2.0  # it goes in aligned, and does not come out again
     before_m = float(target[0]) - mouth_x_m + BEFORE_M
     return approach(hand, target, rotation, AHEAD, before_m, OPEN, CLOSED, near_m=0.02, deep_m=0.014, slope=slope)
 
