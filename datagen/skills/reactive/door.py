@@ -15,8 +15,11 @@ from datagen.skills.snapshot import Hand, Snapshot
 
 SWING_RAD = 0.03  # in a control step
 GRIPPED_M = 0.03  # the bar slides and turns between the fingers
-SHUT_RAD = 0.03
-HIGH_M = 0.38  # of the TCP over the open door
+# As with drawers: once it is at it, the hand goes on further than would do.
+SWUNG_ENOUGH_RAD, OPEN_ENOUGH_RAD = 1.64, 1.54
+PUSHED_ENOUGH_RAD, SHUT_ENOUGH_RAD = 0.015, 0.04
+HIGH_M = 0.38  # of the TCP over the open door,
+CLEAR_M = 0.10  # until it is so far inside of it
 OVER_M = 0.17  # the way down to where the door is pushed begins so far above it
 PUSH_AT_M = (MICROWAVE.width_m - doors.PUSH_INSET_M, MICROWAVE.height_m - doors.PUSH_BELOW_M)  # along the door, and up
 PUSHED_M = (0.035, 0.022)  # so far aside and above or below of there it is pushed as well
@@ -40,13 +43,17 @@ def open_door(arm: Arm, hand: Hand, scene: Snapshot) -> Advice:
     angle, handle = scene.opening(DOOR), door_handle_m(scene)
     rotation = doors.door_rotation(arm, angle)
     axis = rotation[:, 2]
-    if angle >= doors.OPENED_RAD - 0.06:
+    gripping = near(hand, handle, GRIPPED_M) and 0.5 * HANDLE_GAP_M < hand.gap_m < HANDLE_GAP_M + 0.008
+    if angle >= (SWUNG_ENOUGH_RAD if gripping else OPEN_ENOUGH_RAD):
         if hand.gap_m < OPENED_GAP_M:
             return stay(OPEN) if near(hand, handle, 0.05) else rise(hand, HIGH_M, OPEN)
         if near(hand, handle, doors.BEFORE_M):
             return Advice(-STEP_M * axis, np.zeros(3), OPEN)
-        return towards(hand, arm.home_position, arm.rest_rotation, OPEN)
-    gripping = near(hand, handle, GRIPPED_M) and 0.5 * HANDLE_GAP_M < hand.gap_m < HANDLE_GAP_M + 0.008
+        if in_door_frame(scene, hand.position)[0] > CLEAR_M:
+            return towards(hand, arm.home_position, arm.rest_rotation, OPEN)
+        if hand.position[2] < HIGH_M - 0.05:  # over the door, not through it
+            return rise(hand, HIGH_M, OPEN)
+        return towards(hand, np.array([*arm.home_position[:2], HIGH_M]), arm.rest_rotation, OPEN)
     if gripping:
         ahead = angle + SWING_RAD
         pull, off = door_handle_m(scene, ahead) - handle, handle - hand.position
@@ -65,7 +72,8 @@ def close_door(arm: Arm, hand: Hand, scene: Snapshot) -> Advice:
     x, y, z = in_door_frame(scene, hand.position)
     along, up = PUSH_AT_M
     aside, above = abs(y - along), abs(z - up)
-    if angle <= SHUT_RAD:
+    pushing = aside < PUSHED_M[0] and above < PUSHED_M[1] and -0.10 < x < 0.01
+    if angle <= (PUSHED_ENOUGH_RAD if pushing and x > -0.05 else SHUT_ENOUGH_RAD):
         if x > -0.10 and aside < 0.12 and above < 0.12:
             return Advice(-STEP_M * np.array([1.0, 0.0, 0.0]), np.zeros(3), CLOSED)
         return towards(hand, arm.home_position, arm.rest_rotation, CLOSED)
@@ -73,7 +81,7 @@ def close_door(arm: Arm, hand: Hand, scene: Snapshot) -> Advice:
         return stay(CLOSED)
     rotation = doors.door_rotation(arm, angle)
     outwards = doors.in_door_m(np.zeros(3), angle, (-1.0, 0.0, 0.0))
-    if aside < PUSHED_M[0] and above < PUSHED_M[1] and -0.10 < x < 0.01:
+    if pushing:
         there = doors.in_door_m(scene.position_m("door"), angle, (x, along, up))
         return Advice(
             limited(GAIN * (there - hand.position), 0.006) - INTO_M * outwards, turn_to(hand, rotation), CLOSED

@@ -24,6 +24,9 @@ from datagen.skills.snapshot import Hand, Snapshot
 
 HANDLE_GAP_M = 2 * CABINET.handle_radius_m
 REST_M = 0.30  # of the TCP when the drawer has been opened
+# Once it is at it, the hand goes on further than would do: an actor sees a centimetre less or more.
+PULLED_ENOUGH_M, OPEN_ENOUGH_M = 0.19, 0.166
+PUSHED_ENOUGH_M, SHUT_ENOUGH_M = 0.003, 0.012
 PUSH_HIGH_M = 0.020  # a vertical bar is pushed as well a little above or below its middle
 
 
@@ -36,7 +39,7 @@ def open_drawer(arm: Arm, hand: Hand, scene: Snapshot, drawer: str) -> Advice:
     handle, rotation = handle_m(scene, drawer), facing_ahead(arm, scene, drawers.PITCH_RAD)
     axis = rotation[:, 2]
     gripping = near(hand, handle, 0.02) and 0.5 * HANDLE_GAP_M < hand.gap_m < HANDLE_GAP_M + 0.008
-    if scene.opening(drawer) >= drawers.PULLED_M - 0.012:
+    if scene.opening(drawer) >= (PULLED_ENOUGH_M if gripping else OPEN_ENOUGH_M):
         if hand.gap_m < OPENED_GAP_M:
             return stay(OPEN) if near(hand, handle, 0.05) else rise(hand, REST_M, OPEN)
         behind = float((handle - hand.position) @ axis)
@@ -56,16 +59,17 @@ def open_drawer(arm: Arm, hand: Hand, scene: Snapshot, drawer: str) -> Advice:
 def close_drawer(arm: Arm, hand: Hand, scene: Snapshot, drawer: str) -> Advice:
     handle, rotation = handle_m(scene, drawer), facing_ahead(arm, scene, drawers.PITCH_RAD)
     ahead = np.array([1.0, 0.0, 0.0])
-    if scene.opening(drawer) <= 0.012:
+    error = handle + (scene.opening(drawer) + 0.004) * ahead - hand.position  # 4 mm into its place: the hand lags
+    aligned = abs(error[1]) < 0.014 and abs(error[2]) < PUSH_HIGH_M
+    pushing = aligned and handle[0] - 0.03 < hand.position[0] < handle[0] + 0.02 and hand.gap_m <= 0.02
+    if scene.opening(drawer) <= (PUSHED_ENOUGH_M if pushing else SHUT_ENOUGH_M):
         if hand.position[0] > handle[0] - 0.06 and near(hand, handle, 0.12):
             return Advice(-STEP_M * ahead, np.zeros(3), CLOSED)
         return towards(hand, arm.home_position, arm.rest_rotation, CLOSED)
-    end = handle + (scene.opening(drawer) + 0.004) * ahead  # a little into its place: in contact the hand lags behind
     if hand.gap_m > 0.02:
         away = Advice(-0.5 * STEP_M * ahead, np.zeros(3), CLOSED)
         return away if near(hand, handle, 0.08) else stay(CLOSED)
-    error = end - hand.position
-    if abs(error[1]) < 0.014 and abs(error[2]) < PUSH_HIGH_M and hand.position[0] < handle[0] + 0.02:
+    if aligned and hand.position[0] < handle[0] + 0.02:
         step = np.array([0.010, *(GAIN * error[1:])])
         return Advice(step, turn_to(hand, rotation), CLOSED)
     start = handle - drawers.PUSH_FROM_M * ahead
