@@ -68,15 +68,15 @@ def tilt(arm: Arm, mouth_in_hand: np.ndarray, over: np.ndarray) -> tuple[np.ndar
             starts.append((np.abs(q - arm.kinematics.rest_rad)[1:].max(), yaw, upright, q))
     for _, _, upright, q in sorted(starts, key=lambda start: start[:2]):
         for axis in AXES:
-            if _reaches(arm, q, upright, np.array(axis), mouth_in_hand, over):
+            if reaches(arm, q, upright, np.array(axis), mouth_in_hand, over):
                 return upright, np.array(axis)
     return None
 
 
-def _reaches(
+def reaches(
     arm: Arm, q: np.ndarray, upright: np.ndarray, axis: np.ndarray, mouth_in_hand: np.ndarray, over: np.ndarray
 ) -> bool:
-    """Whether the tilt can be done from the joint angles q without coming near their limits."""
+    """Whether the tilt can be done from the joint angles q [7] without coming near their limits."""
     for angle in np.linspace(0.0, TILT_RAD, CHECKS + 1)[1:]:
         q, reached = arm.kinematics.inverse(q, *_pose(upright, axis, angle, mouth_in_hand, over))
         if not reached or arm.kinematics.room_rad(q) < ROOM_RAD:

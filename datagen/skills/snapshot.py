@@ -53,6 +53,7 @@ class Snapshot:
     grasps: dict[str, TcpPose | None] = field(default_factory=dict)  # known already, for objects that have not moved
     facing: dict[str, np.ndarray] = field(default_factory=dict)  # rotations that inverse kinematics has chosen
     tilts: dict[str, TcpPose] = field(default_factory=dict)  # and (rotation, axis to tilt about) for pouring
+    can: dict[str, bool] = field(default_factory=dict)  # and which of those can be reached
 
     @classmethod
     def of(cls, env: Any) -> Snapshot:
@@ -69,7 +70,15 @@ class Snapshot:
 
     def copy(self) -> Snapshot:
         """Poses are replaced, never changed in place, so that they can be shared."""
-        same = (dict(self.poses), dict(self.openings), self.extents, dict(self.grasps), self.facing, self.tilts)
+        same = (
+            dict(self.poses),
+            dict(self.openings),
+            self.extents,
+            dict(self.grasps),
+            self.facing,
+            self.tilts,
+            self.can,
+        )
         return Snapshot(self.objects, self.fixtures, *same)
 
     def position_m(self, name: str) -> np.ndarray:
@@ -96,7 +105,7 @@ class Snapshot:
         for name, grasp in other.grasps.items():
             if name not in spoilt and name not in moved:
                 self.grasps.setdefault(name, grasp)
-        self.facing, self.tilts = other.facing, other.tilts
+        self.facing, self.tilts, self.can = other.facing, other.tilts, other.can
 
     def _as_in(self, other: Snapshot, name: str) -> bool:
         (position, rotation), (there, turned) = self.poses[name], other.poses[name]

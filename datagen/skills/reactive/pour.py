@@ -12,7 +12,7 @@ from datagen.skills import pour as pours
 from datagen.skills.arm import CLOSED, Arm
 from datagen.skills.reactive.advice import GAIN, SLOW_STEP_M, STEP_M, TURN_RAD, Advice, approach, limited, near, turn_to
 from datagen.skills.reactive.pick_place import CARRY_M
-from datagen.skills.rotations import UP, angle_between_rad, rotation_matrix, rotation_vector
+from datagen.skills.rotations import UP, angle_between_rad, rotation_matrix, rotation_vector, top_down
 from datagen.skills.snapshot import Hand, Snapshot
 
 LOW_M, HIGH_M = 0.13, 0.23  # of the mouth above the target's top
@@ -30,7 +30,7 @@ def pour(arm: Arm, hand: Hand, scene: Snapshot, object: str, target: str) -> Adv
     mouth = scene.position_m(object) + half * scene.rotation(object) @ UP
     mouth_in_hand = hand.rotation.T @ (mouth - hand.position)
     top = scene.position_m(target) + POUR_TOP_M[target] * UP
-    upright, axis = _tilt(arm, scene, mouth_in_hand, top + pours.MOUTH_ABOVE_M * UP)
+    upright, axis = _tilt(arm, scene, hand, mouth_in_hand, top + pours.MOUTH_ABOVE_M * UP)
     angle = float(rotation_vector(upright.T @ hand.rotation) @ axis)
     height = float(mouth[2] - top[2])
     if angle < UPRIGHT_RAD:
@@ -57,9 +57,38 @@ def pour(arm: Arm, hand: Hand, scene: Snapshot, object: str, target: str) -> Adv
     return Advice(limited(step, STEP_M), turn_to(hand, rotation), CLOSED)
 
 
-def _tilt(arm: Arm, scene: Snapshot, mouth_in_hand: np.ndarray, over: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """`pour.tilt`, once for a place and grasp; straight down and about x where none can be reached."""
-    key = f"tilt {np.round(over, 2).tolist()} {np.round(mouth_in_hand, 2).tolist()}"
-    if key not in scene.tilts:
-        scene.tilts[key] = pours.tilt(arm, mouth_in_hand, over) or (arm.rest_rotation, np.array([1.0, 0.0, 0.0]))
-    return scene.tilts[key]
+def _tilt(
+    arm: Arm, scene: Snapshot, hand: Hand, mouth_in_hand: np.ndarray, over: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(rotation of the hand when the bottle is upright, axis to tilt about in its frame): the ones that need the
+    least turning from where the hand is and can be reached; else those of `pour.tilt`.
+    """
+    where = f"{np.round(over, 2).tolist()} {np.round(mouth_in_hand, 2).tolist()}"
+    ways = [(*_uprighted(hand.rotation, np.array(axis)), np.array(axis)) for axis in pours.AXES]
+    for _, upright, axis in sorted(ways, key=lambda way: round(way[0], 1)):
+        if _can(arm, scene, where, upright, axis, mouth_in_hand, over):
+            return upright, axis
+    if where not in scene.tilts:
+        scene.tilts[where] = pours.tilt(arm, mouth_in_hand, over) or (arm.rest_rotation, np.array([1.0, 0.0, 0.0]))
+    return scene.tilts[where]
+
+
+def _uprighted(rotation: np.ndarray, axis: np.ndarray) -> tuple[float, np.ndarray]:
+    """(what tilting about an axis of the hand does not explain of how it leans, in rad; the hand turned upright)."""
+    tilted = float(np.arctan2(np.cross(axis, UP) @ rotation[2], -rotation[2, 2]))
+    tilted = float(np.clip(tilted, 0.0, pours.TILT_RAD))
+    upright = rotation @ rotation_matrix(-tilted * axis)
+    leaning = float(np.arccos(np.clip(-upright[2, 2], -1.0, 1.0)))
+    return leaning, top_down(float(np.arctan2(upright[1, 1], upright[0, 1])))
+
+
+def _can(
+    arm: Arm, scene: Snapshot, where: str, upright: np.ndarray, axis: np.ndarray, mouth: np.ndarray, over: np.ndarray
+) -> bool:
+    """Whether a tilt can be reached, once for a direction of the hand."""
+    yaw = round(float(np.arctan2(upright[1, 1], upright[0, 1])), 1)
+    key = f"{where} {yaw} {axis.tolist()}"
+    if key not in scene.can:
+        q, reached = arm.kinematics.solve(over - top_down(yaw) @ mouth, top_down(yaw))
+        scene.can[key] = reached and pours.reaches(arm, q, top_down(yaw), axis, mouth, over)
+    return scene.can[key]
