@@ -20,6 +20,7 @@ from predimem.types import Observation
 AFTER_STEPS = 8  # control steps after a success, in which the motion comes to its end
 NOISY_SHARE, SPELL_SHARE = 0.75, 0.3  # of roll-outs, and of the chunks in them
 START_TRIES = 20
+FALLEN_M = 0.05
 
 MakePolicy = Callable[[], Policy]
 
@@ -92,10 +93,17 @@ def play(
                 clock += 1
                 if done_at < 0 and bool(subtask.done(env.world())[0]):
                     done_at = clock
+            if _fallen(env):
+                break
         rollout.attempts.append(Attempt(subtask, done_at >= 0, (done_at if done_at >= 0 else clock) - began))
-        if done_at < 0 or not chain:
+        if done_at < 0 or not chain or _fallen(env):
             break
     return rollout
+
+
+def _fallen(env: Any) -> bool:
+    """Whether a thing has left the table: nothing can be learnt from there on, and where it is has no bounds."""
+    return min(float(env.world().position_m[name][0, 2]) for name in env.task.objects) < -FALLEN_M
 
 
 def until_grip(actions: np.ndarray, execute_steps: int) -> int:
