@@ -65,6 +65,7 @@ def test_the_rows_of_the_shipped_file() -> None:
     for name, row in settings.rows.items():
         assert (row.actor == "skills") == ("-skills" in name)
         assert row.against is None or row.against in settings.rows
+        assert all((ROOT / "predimem/weights" / folder).is_dir() for folder in row.weights)
     assert settings.rows["oracle-memory"].weights == ("arena-actor",)
     assert settings.rows["oracle-memory-skills"].weights == ()
 
