@@ -16,8 +16,7 @@ from datagen.skills.labels import advance
 from datagen.skills.pick import EMPTY_GAP_M, half_height_m
 from datagen.skills.place import slot_m
 from datagen.skills.reactive.advice import Advice
-from datagen.skills.reactive.drawer import HANDLE_GAP_M
-from datagen.skills.reactive.hold import OPENED_GAP_M, holding
+from datagen.skills.reactive.hold import HANDLE_GAP_M, OPENED_GAP_M, holding
 from datagen.skills.rotations import rotation_matrix, rotation_vector
 from datagen.skills.snapshot import Hand, Snapshot
 

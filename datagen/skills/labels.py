@@ -16,9 +16,9 @@ from datagen.skills.execute import Order
 from datagen.skills.pick import EMPTY_GAP_M
 from datagen.skills.reactive.advice import Advice
 from datagen.skills.reactive.door import door_handle_m, in_door_frame
-from datagen.skills.reactive.drawer import HANDLE_GAP_M, handle_m
+from datagen.skills.reactive.drawer import handle_m
 from datagen.skills.reactive.expert import advise
-from datagen.skills.reactive.hold import around, grasped_width_m, holding
+from datagen.skills.reactive.hold import HANDLE_GAP_M, around, grasped_width_m, holding
 from datagen.skills.rotations import rotation_matrix
 from datagen.skills.snapshot import CLOSING_M, OPEN_GAP_M, OPENING_SHARE, Hand, Snapshot
 

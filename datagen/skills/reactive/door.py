@@ -8,8 +8,7 @@ from datagen.arena.fixtures import DOOR, MICROWAVE
 from datagen.skills import door as doors
 from datagen.skills.arm import CLOSED, OPEN, Arm
 from datagen.skills.reactive.advice import GAIN, STEP_M, Advice, approach, limited, near, rise, stay, towards, turn_to
-from datagen.skills.reactive.drawer import HANDLE_GAP_M
-from datagen.skills.reactive.hold import OPENED_GAP_M
+from datagen.skills.reactive.hold import HANDLE_GAP_M, OPENED_GAP_M, gripping
 from datagen.skills.rotations import UP
 from datagen.skills.snapshot import Hand, Snapshot
 
@@ -43,8 +42,8 @@ def open_door(arm: Arm, hand: Hand, scene: Snapshot) -> Advice:
     angle, handle = scene.opening(DOOR), door_handle_m(scene)
     rotation = doors.door_rotation(arm, angle)
     axis = rotation[:, 2]
-    gripping = near(hand, handle, GRIPPED_M) and 0.5 * HANDLE_GAP_M < hand.gap_m < HANDLE_GAP_M + 0.008
-    if angle >= (SWUNG_ENOUGH_RAD if gripping else OPEN_ENOUGH_RAD):
+    pulling = gripping(hand, handle, GRIPPED_M)
+    if angle >= (SWUNG_ENOUGH_RAD if pulling else OPEN_ENOUGH_RAD):
         if hand.gap_m < OPENED_GAP_M:
             return stay(OPEN) if near(hand, handle, 0.05) else rise(hand, HIGH_M, OPEN)
         if near(hand, handle, doors.BEFORE_M):
@@ -54,7 +53,7 @@ def open_door(arm: Arm, hand: Hand, scene: Snapshot) -> Advice:
         if hand.position[2] < HIGH_M - 0.05:  # over the door, not through it
             return rise(hand, HIGH_M, OPEN)
         return towards(hand, np.array([*arm.home_position[:2], HIGH_M]), arm.rest_rotation, OPEN)
-    if gripping:
+    if pulling:
         ahead = angle + SWING_RAD
         pull, off = door_handle_m(scene, ahead) - handle, handle - hand.position
         pull_axis = pull / np.linalg.norm(pull)

@@ -19,10 +19,9 @@ from datagen.skills.reactive.advice import (
     towards,
     turn_to,
 )
-from datagen.skills.reactive.hold import OPENED_GAP_M
+from datagen.skills.reactive.hold import HANDLE_GAP_M, OPENED_GAP_M, gripping
 from datagen.skills.snapshot import Hand, Snapshot
 
-HANDLE_GAP_M = 2 * CABINET.handle_radius_m
 REST_M = 0.30  # of the TCP when the drawer has been opened
 # Once it is at it, the hand goes on further than would do: an actor sees a centimetre less or more.
 PULLED_ENOUGH_M, OPEN_ENOUGH_M = 0.19, 0.166
@@ -38,8 +37,8 @@ def handle_m(scene: Snapshot, drawer: str) -> np.ndarray:
 def open_drawer(arm: Arm, hand: Hand, scene: Snapshot, drawer: str) -> Advice:
     handle, rotation = handle_m(scene, drawer), facing_ahead(arm, scene, drawers.PITCH_RAD)
     axis = rotation[:, 2]
-    gripping = near(hand, handle, 0.02) and 0.5 * HANDLE_GAP_M < hand.gap_m < HANDLE_GAP_M + 0.008
-    if scene.opening(drawer) >= (PULLED_ENOUGH_M if gripping else OPEN_ENOUGH_M):
+    pulling = gripping(hand, handle, 0.02)
+    if scene.opening(drawer) >= (PULLED_ENOUGH_M if pulling else OPEN_ENOUGH_M):
         if hand.gap_m < OPENED_GAP_M:
             return stay(OPEN) if near(hand, handle, 0.05) else rise(hand, REST_M, OPEN)
         behind = float((handle - hand.position) @ axis)
@@ -47,7 +46,7 @@ def open_drawer(arm: Arm, hand: Hand, scene: Snapshot, drawer: str) -> Advice:
             return Advice(-STEP_M * axis, np.zeros(3), OPEN)
         look = facing_ahead(arm, scene, drawers.LOOK_PITCH_RAD)
         return towards(hand, handle + drawers.LOOK_FROM_HANDLE_M, look, OPEN)
-    if gripping:
+    if pulling:
         return Advice(np.array([-SLOW_STEP_M, 0.0, 0.0]), turn_to(hand, rotation), CLOSED)
     if hand.gap_m < OPENED_GAP_M:
         if near(hand, handle, 0.02) and hand.gap_m > 0.5 * HANDLE_GAP_M:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from datagen.arena.fixtures import CABINET
 from datagen.skills.known_grasp import GRASP_BELOW_TOP_M
 from datagen.skills.pick import EMPTY_GAP_M
 from datagen.skills.snapshot import Hand, Snapshot
 
+HANDLE_GAP_M = 2 * CABINET.handle_radius_m  # of fingers that have closed on a handle
 OPENED_GAP_M = 0.076  # fingers that are further apart have nothing between them and do not close
 DEEP_M = 0.02  # between the fingers means: so far from the grasp's height, at most
 
@@ -31,3 +33,9 @@ def around(hand: Hand, scene: Snapshot, object: str) -> bool:
     half = float(np.abs(scene.rotation(object).T @ hand.rotation[:, 2]) @ scene.extent(object).half_m)
     deepest = max(0.0, half - GRASP_BELOW_TOP_M) + DEEP_M
     return bool(abs(x) < 0.035 and abs(y) < 0.03 and -DEEP_M < z < deepest)
+
+
+def gripping(hand: Hand, handle: np.ndarray, within_m: float) -> bool:
+    """Whether the fingers have closed on the bar of a handle, whose middle is at most so far from the TCP."""
+    closed = 0.5 * HANDLE_GAP_M < hand.gap_m < HANDLE_GAP_M + 0.008
+    return closed and bool(np.linalg.norm(hand.position - handle) < within_m)

@@ -84,13 +84,13 @@ def _insert(arm: Arm, hand: Hand, scene: Snapshot, object: str, where: str, floo
     )
     target[2] = max(target[2], floor[2] + LOWEST_M)
     error = target - hand.position
-    outside = hand.position[0] < _mouth_x_m(scene, where) - 0.5 * BEFORE_M
+    mouth_x_m = _mouth_x_m(scene, where)
+    outside = hand.position[0] < mouth_x_m - 0.5 * BEFORE_M
     if outside and abs(error[1]) > OVER_M:  # high until it is before its place; level only there, where the wrist can
-        before = np.array([_mouth_x_m(scene, where) - BEFORE_M, target[1], TRANSIT_M - 0.04])
+        before = np.array([mouth_x_m - BEFORE_M, target[1], TRANSIT_M - 0.04])
         return towards(hand, before, facing_ahead(arm, scene, STEEP_RAD), CLOSED)
     if error[0] > 0.012:
         target = target + INSIDE_CARRY_M * UP
-    mouth_x_m = _mouth_x_m(scene, where)
     slope = 10.0 if hand.position[0] < mouth_x_m else 2.0  # it goes in aligned, and does not come out again
     before_m = float(target[0]) - mouth_x_m + BEFORE_M
     return approach(hand, target, rotation, AHEAD, before_m, OPEN, CLOSED, near_m=0.02, deep_m=0.014, slope=slope)
