@@ -21,7 +21,7 @@ from memory_bank import MemoryBank, MemoryConfig
 from predimem.agent import AgentConfig, DualSystemAgent, HoldAction
 from predimem.clock import SimulatedClock, TimeConfig
 from predimem.config import from_dict, to_dict
-from predimem.evaluation.play import INSTRUCTION, SKILLS, TRUTH, PlayConfig, RowConfig, Suite
+from predimem.evaluation.play import EXPERT, INSTRUCTION, SCRIPTED, TRUTH, PlayConfig, RowConfig, Suite
 from predimem.interfaces import Agent, Planner, Policy, Subscriber
 from predimem.oracles import (
     EpisodicAgent,
@@ -182,12 +182,12 @@ class Player:
         from datagen.skills.named import due_label
 
         simulation, hold, hz = environment.simulation, environment.hold_action, environment.control_hz
-        policy = self._skills(simulation, row) if row.actor == SKILLS else self._policy(row.actor)
+        policy = self._scripted(simulation, row) if row.actor in SCRIPTED else self._policy(row.actor)
         time = self._config.time
         if row.s2_latency_steps is not None:
             time = replace(time, s2_latency_steps=row.s2_latency_steps)
-        if row.actor == SKILLS:
-            time = replace(time, s1_latency_steps=0)  # scripted skills answer for the very step that they are asked at
+        if row.actor in SCRIPTED:
+            time = replace(time, s1_latency_steps=0)  # they answer for the very step that they are asked at
         planner: Planner
         if row.planner == TRUTH:
             planner, memory = OracleSubtasks(), NO_MEMORY
@@ -199,9 +199,13 @@ class Player:
         agent: PlannedAgent = self._dual_system(planner, memory, policy, hold, hz, time)
         if isinstance(planner, OracleSubtasks):
             agent = OracleSubtaskAgent(agent, planner, lambda: due_label(simulation))
-        return EpisodicAgent(agent, policy.reset) if row.actor == SKILLS else agent  # type: ignore[attr-defined]
+        return EpisodicAgent(agent, policy.reset) if row.actor in SCRIPTED else agent  # type: ignore[attr-defined]
 
-    def _skills(self, simulation: Any, row: RowConfig) -> Policy:
+    def _scripted(self, simulation: Any, row: RowConfig) -> Policy:
+        if row.actor == EXPERT:
+            from datagen.skills.reactive.actor import ReactiveActor
+
+            return ReactiveActor(simulation)
         if row.slip_probability:
             from datagen.practice.slips import SlippingActor
 
@@ -364,7 +368,7 @@ def task_categories(suite: Suite, files: Mapping[str, str] | None = None) -> Map
 def arena_control_mode(agent: str, row: RowConfig | None) -> str:
     """Skills command joint angles, which is three times as fast to simulate; whatever was learned or is random
     gives the actions of the demonstrations."""
-    scripted = agent in ("oracle", "script") if row is None else row.actor == SKILLS
+    scripted = agent in ("oracle", "script") if row is None else row.actor in SCRIPTED
     return "pd_joint_pos" if scripted else "pd_ee_delta_pose"
 
 

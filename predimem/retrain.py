@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from predimem.config import ConfigError, merged, read_yaml
+from predimem.config import ConfigError, merged, read_yaml, to_dict
 from predimem.seeds import check_training_seed
 
 DATA, PLANNER, ACTOR = "data", "planner", "actor"  # kinds of stages
@@ -20,10 +20,11 @@ DATA, PLANNER, ACTOR = "data", "planner", "actor"  # kinds of stages
 
 @dataclass(frozen=True)
 class RoundConfig:
-    """Practice: `episodes` seeds of each task from `first_seed` on."""
+    """Practice: `episodes` seeds of each task from `first_seed` on. hand: as in `PracticeConfig`."""
 
     episodes: int
     first_seed: int
+    hand: str = "skills"
 
     def __post_init__(self) -> None:
         if self.episodes < 1:
@@ -155,7 +156,7 @@ class _Planners:
             if number:
                 driver = self._train(f"planner-round-{number - 1}", self.recipe)
                 stages.append(driver)
-            changes = {**self.planners.practice_changes, "episodes": one.episodes, "first_seed": one.first_seed}
+            changes = {**self.planners.practice_changes, **to_dict(one)}
             changes["driver"] = str(driver.result) if driver else "truth"
             needs = (driver.name,) if driver else ()
             stages.append(_data(self.config, f"practice-{number}", self.planners.practice, changes, needs))

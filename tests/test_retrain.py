@@ -52,10 +52,13 @@ def test_it_makes_the_weights_of_every_row(config: RetrainConfig) -> None:
 
 def test_who_drives_and_who_learns_from_what(config: RetrainConfig) -> None:
     stages = {stage.name: stage for stage in plan_stages(config)}
-    first, second = stages["practice-0"].config, stages["practice-1"].config
+    first, second, third = (stages[f"practice-{number}"].config for number in range(3))
     assert first["driver"] == "truth" and second["driver"] == str(stages["planner-round-0"].result)
     assert stages["planner-round-0"].config["episodes"] == [first["out"]]
-    trained = [s for s in stages.values() if s.weights and s.config["episodes"] == [first["out"], second["out"]]]
+    assert third["driver"] == str(stages["planner-round-1"].result)
+    assert [practice["hand"] for practice in (first, second, third)] == ["skills", "skills", "expert"]
+    rounds = [first["out"], second["out"], third["out"]]
+    trained = [s for s in stages.values() if s.weights and s.config["episodes"] == rounds]
     assert {s.config["vision"]["directory"] for s in trained} == {
         stages["planner-round-0"].config["vision"]["directory"]
     }

@@ -11,6 +11,7 @@ from predimem.seeds import check_training_seed
 
 FIRST_SEED = 40_000  # apart from the seeds of demonstrations and of data of skills
 TRUTH = "truth"
+SKILLS = "skills"
 
 Range = tuple[float, float]  # lowest and highest, drawn evenly
 
@@ -68,8 +69,9 @@ class TruthSpellConfig:
 
 @dataclass(frozen=True)
 class PracticeConfig:
-    """driver: "truth", or the folder of a planner's weights. tasks: ids, names or task files of the arena; empty:
-    all 26; of each, `episodes` seeds from `first_seed` on.
+    """driver: "truth", or the folder of a planner's weights. hand: the scripted skills, or the expert without a memory,
+    whom learned actors imitate (none of its grasps is missed: it would not notice). tasks: ids, names or task files of
+    the arena; empty: all 26; of each, `episodes` seeds from `first_seed` on.
 
     image_px: of the pictures, each `picture_every` control steps (20 Hz). plan_every_steps, s2_latency_steps: when
     the driver is asked and when its answer arrives, as in an evaluation. max_overtime_s: an episode is ended when a
@@ -80,6 +82,7 @@ class PracticeConfig:
     suite: Literal["practice"] = "practice"
     out: str = "runs/data/practice"
     driver: str = TRUTH
+    hand: Literal["skills", "expert"] = SKILLS
     tasks: tuple[str, ...] = ()
     episodes: int = 8
     first_seed: int = FIRST_SEED

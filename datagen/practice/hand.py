@@ -1,4 +1,4 @@
-"""The scripted hand that fails now and then: it stands still, closes on nothing, and lets things fall."""
+"""A hand of scripts that fails now and then: it stands still, closes on nothing, and lets things fall."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from datagen.arena.predicates import Held
 from datagen.arena.subtasks import Skill
 from datagen.practice.config import DisturbanceConfig, Range
 from datagen.skills.actor import SkillActor
+from datagen.skills.reactive.actor import ReactiveActor
 from datagen.skills.arm import CLOSED, OPEN
 from predimem.types import ActionChunk, Observation
 
@@ -31,12 +32,12 @@ class Event:
 
 
 class ClumsyHand:
-    """Implements `Policy` around `SkillActor`, of which everything else is true as well. One for each episode.
+    """Implements `Policy` around an oracle actor, of which everything else is true as well. One for each episode.
 
     events: what it did wrong so far.
     """
 
-    def __init__(self, env: Any, actor: SkillActor, config: DisturbanceConfig, rng: np.random.Generator):
+    def __init__(self, env: Any, actor: SkillActor | ReactiveActor, config: DisturbanceConfig, rng: np.random.Generator):
         """env: an `ArenaEnv` of one world that has been reset."""
         self._env, self._actor, self._config, self._rng = env, actor, config, rng
         self._paused_until = 0

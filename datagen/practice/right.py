@@ -6,6 +6,9 @@ from typing import Any
 
 from datagen.arena.subtasks import Subtask
 from datagen.skills.actor import SkillActor
+from datagen.skills.reactive.actor import ReactiveActor
+
+LONGEST_STEPS = 80  # of the end of a motion, should an arm never come to rest
 
 
 class RightSubtask:
@@ -17,11 +20,11 @@ class RightSubtask:
     together with the one before has one control step.
     """
 
-    def __init__(self, env: Any, actor: SkillActor):
+    def __init__(self, env: Any, actor: SkillActor | ReactiveActor):
         """env: an `ArenaEnv` of one world that has been reset."""
         self._env, self._actor = env, actor
         self._subtasks = env.variant().subtasks
-        self._due, self._motion = 0, None
+        self._due, self._motion, self._left = 0, None, 0
         self.index = 0
 
     def look(self) -> int:
@@ -30,8 +33,9 @@ class RightSubtask:
         if due > self._due:
             doing = self._actor.doing
             own = doing is not None and same_deed(doing, self._subtasks[due - 1])
-            self._due, self._motion = due, self._actor.motion if own else None
-        ending = self._motion is not None and self._actor.motion == self._motion
+            self._due, self._motion, self._left = due, self._actor.motion if own else None, LONGEST_STEPS
+        self._left -= 1
+        ending = self._motion is not None and self._actor.motion == self._motion and self._left > 0
         if self.index < due - 1 or (self.index < due and not ending):
             self.index += 1
         return self.index

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from datagen.arena.environment import CONTROL_HZ
 from datagen.arena.tasks import task_of
 from datagen.execution.timing import Stopwatch
-from datagen.practice.config import DisturbanceConfig, PracticeConfig
+from datagen.practice.config import SKILLS, DisturbanceConfig, PracticeConfig
 from datagen.practice.hand import ClumsyHand
 from datagen.practice.recorder import PracticeRecorder
 from datagen.practice.right import RightSubtask
@@ -20,6 +20,7 @@ from datagen.practice.runtime import Runtime
 from datagen.practice.voices import DisturbedTruth, PlannerOrTruth, Voice
 from datagen.scale.jobs import Job, Outcome
 from datagen.skills.actor import SkillActor
+from datagen.skills.reactive.actor import ReactiveActor
 from predimem.episodes import episode_path
 from predimem.interfaces import Planner
 from predimem.types import Observation, Tick
@@ -92,7 +93,9 @@ class _Episode:
         rng = np.random.default_rng([job.seed, env.task.task_id])
         disturbed = bool(rng.random() >= config.disturbances.undisturbed_share)
         disturbances = config.disturbances if disturbed else CALM
-        actor = SkillActor(env)
+        actor = SkillActor(env) if config.hand == SKILLS else ReactiveActor(env)
+        if config.hand != SKILLS:  # it would wait for fingers that do not close
+            disturbances = replace(disturbances, missed_share=0.0)
         self._hand = ClumsyHand(env, actor, disturbances, rng.spawn(1)[0])
         self._right = RightSubtask(env, actor)
         self._labels = tuple(subtask.label for subtask in env.variant().subtasks)
@@ -118,6 +121,7 @@ class _Episode:
         metadata = {
             "control_mode": self._config.control_mode,
             "driver": self._config.driver,
+            "hand": self._config.hand,
             "ended": ended,
             "events": sorted(events, key=lambda event: event["start"]),
             "spoken": self._spoken,

@@ -115,6 +115,7 @@ class SkillWorker:
             chunk_steps=config.chunk_steps,
             execute_steps=config.execute_steps,
             subtask_steps=config.subtask_steps,
+            after_steps=config.after_steps,
             chain=bool(rng.random() < config.chain_share),
             noise=config.noise,
         )

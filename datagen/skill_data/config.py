@@ -19,8 +19,9 @@ class SkillDataConfig:
     tasks: of the arena, empty: all 26; of each, `episodes` seeds from `first_seed` on. skills: those that are
     started with. frames: pictures of an episode of independent ones. chunk_steps: labels, in control steps.
     Of roll-outs: execute_steps is how much of a chunk is played before the next picture; subtask_steps how long
-    one subtask may take; chain_share of them go on with the next subtask after a success; noise (1 = 0.1 m) is
-    added to the expert's actions in spells.
+    one subtask may take; after a success it goes on for up to after_steps, drawn at random, since planners learn to
+    name the next one when the motion has ended; chain_share of them go on with the next subtask then; noise
+    (1 = 0.1 m) is added to the expert's actions in spells.
     """
 
     suite: Literal["skills"] = "skills"
@@ -35,6 +36,7 @@ class SkillDataConfig:
     chunk_steps: int = 16
     execute_steps: int = 8
     subtask_steps: int = 200
+    after_steps: int = 50
     chain_share: float = 0.5
     noise: float = 0.25
 
@@ -42,6 +44,8 @@ class SkillDataConfig:
         for name in ("episodes", "frames", "image_px", "chunk_steps", "execute_steps", "subtask_steps"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be >= 1, got {getattr(self, name)}")
+        if self.after_steps < 0:
+            raise ConfigError(f"after_steps must be >= 0, got {self.after_steps}")
         if not 0 <= self.chain_share <= 1:
             raise ConfigError(f"chain_share must be in [0, 1], got {self.chain_share}")
         if self.execute_steps > self.chunk_steps:

@@ -17,7 +17,6 @@ from datagen.skills.snapshot import Snapshot
 from predimem.interfaces import Policy
 from predimem.types import Observation
 
-AFTER_STEPS = 8  # control steps after a success, in which the motion comes to its end
 NOISY_SHARE, SPELL_SHARE = 0.75, 0.3  # of roll-outs, and of the chunks in them
 START_TRIES = 20
 FALLEN_M = 0.05
@@ -66,6 +65,7 @@ def play(
     chunk_steps: int,
     execute_steps: int,
     subtask_steps: int,
+    after_steps: int,
     chain: bool,
     noise: float,
 ) -> Rollout:
@@ -77,8 +77,8 @@ def play(
     noise = noise if policy is None and rng.random() < NOISY_SHARE else 0.0
     clock, known = 0, Snapshot.of(env)
     for subtask in subtasks[stage:]:
-        began, done_at = clock, -1
-        while clock - began < subtask_steps and (done_at < 0 or clock - done_at < AFTER_STEPS):
+        began, done_at, after = clock, -1, int(rng.integers(after_steps + 1))
+        while clock - done_at < after if done_at >= 0 else clock - began < subtask_steps:
             frame = look(env, driver.arm, subtask, chunk_steps, known, rng)
             rollout.frames.append(frame)
             if policy is None:

@@ -19,6 +19,8 @@ Suite = Literal["mikasa", "arena"]
 TRUTH = "truth"  # a planner that is told the subtask that is due
 INSTRUCTION = "instruction"  # no planner: the subtask is the whole instruction
 SKILLS = "skills"  # an actor made of scripted skills that know the true state
+EXPERT = "expert"  # one that knows it, too, and decides each step afresh: whom learned actors imitate
+SCRIPTED = (SKILLS, EXPERT)
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class RowConfig:
     """A system of the arena: a planner (S2) and an actor (S1) in the asynchronous runtime.
 
     planner: `truth` (oracle memory), `instruction` (a reactive policy), or the folder of its weights. actor:
-    `skills` (the oracle actor), or the folder of its weights. Folders are names below the root of weights, such
+    `skills` (the oracle actor), `expert` (the one without a memory), or the folder of its weights. Folders are names below the root of weights, such
     as `arena-planner`. memory: what differs from the memory that the planner was trained with, as
     in `MemoryConfig`. s2_latency_steps: of this row, in simulated time. camera_every: control steps from one
     picture to the next; null: as often as planner and actor need them. slip_probability: of the oracle actor: each
@@ -44,8 +46,8 @@ class RowConfig:
     note: str = ""
 
     def __post_init__(self) -> None:
-        if self.planner == INSTRUCTION and self.actor == SKILLS:
-            raise ValueError("actor: the scripted skills carry out subtasks, and the planner `instruction` names none")
+        if self.planner == INSTRUCTION and self.actor in SCRIPTED:
+            raise ValueError(f"actor: {self.actor} carries out subtasks, and the planner `instruction` names none")
         if self.planner in (TRUTH, INSTRUCTION) and self.memory:
             raise ValueError(f"memory: the planner {self.planner!r} has none")
         if self.camera_every is not None and self.camera_every < 1:
@@ -61,7 +63,7 @@ class RowConfig:
     def weights(self) -> tuple[str, ...]:
         """The folders of weights that this row needs."""
         planner = () if self.planner in (TRUTH, INSTRUCTION) else (self.planner,)
-        return (*planner, *(() if self.actor == SKILLS else (self.actor,)))
+        return (*planner, *(() if self.actor in SCRIPTED else (self.actor,)))
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ class PlayConfig:
         """Control steps from one picture to the next where `row` plays; None where nobody looks."""
         if row.camera_every is not None:
             return row.camera_every
-        if row.actor != SKILLS:
+        if row.actor not in SCRIPTED:
             return self.actor_camera_every
         return None if row.planner == TRUTH else self.agent.plan_every_steps
 

@@ -37,6 +37,7 @@ def test_options_override_the_file_and_leave_the_rest(tmp_path: Path) -> None:
         ("rows: {a: {planner: x, actor: y}}", "rows are systems that play the arena, not mikasa"),
         ("suite: arena\nrows: {a: {planner: x}}", "actor"),
         ("suite: arena\nrows: {a: {planner: instruction, actor: skills}}", "the planner `instruction` names none"),
+        ("suite: arena\nrows: {a: {planner: instruction, actor: expert}}", "expert carries out subtasks"),
         ("suite: arena\nrows: {a: {planner: truth, actor: x, memory: {keyframes: false}}}", "'truth' has none"),
         ("suite: arena\nrows: {a: {planner: x, actor: skills, camera_every: 0}}", "at least 1, got 0"),
         ("suite: arena\nplay: {rows: {a: {planner: truth, actor: skills}}}", "rows belong on the top level"),
@@ -56,6 +57,7 @@ def test_pictures_are_taken_as_often_as_somebody_looks() -> None:
     assert play.camera_every(RowConfig("arena-planner", "skills")) == 10
     assert play.camera_every(RowConfig("truth", "arena-actor")) == 2
     assert play.camera_every(RowConfig("truth", "skills")) is None
+    assert play.camera_every(RowConfig("truth", "expert")) is None
     assert play.camera_every(RowConfig("truth", "skills", camera_every=5)) == 5
 
 
