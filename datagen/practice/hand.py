@@ -12,8 +12,7 @@ from datagen.arena.objects import OBJECTS
 from datagen.arena.predicates import Held
 from datagen.arena.subtasks import Skill
 from datagen.practice.config import DisturbanceConfig, Range
-from datagen.skills.actor import SkillActor
-from datagen.skills.reactive.actor import ReactiveActor
+from datagen.practice.oracle import OracleActor
 from datagen.skills.arm import CLOSED, OPEN
 from predimem.types import ActionChunk, Observation
 
@@ -37,7 +36,7 @@ class ClumsyHand:
     events: what it did wrong so far.
     """
 
-    def __init__(self, env: Any, actor: SkillActor | ReactiveActor, config: DisturbanceConfig, rng: np.random.Generator):
+    def __init__(self, env: Any, actor: OracleActor, config: DisturbanceConfig, rng: np.random.Generator):
         """env: an `ArenaEnv` of one world that has been reset."""
         self._env, self._actor, self._config, self._rng = env, actor, config, rng
         self._paused_until = 0

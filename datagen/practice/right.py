@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from datagen.arena.subtasks import Subtask
-from datagen.skills.actor import SkillActor
-from datagen.skills.reactive.actor import ReactiveActor
+from datagen.practice.oracle import OracleActor
 
 LONGEST_STEPS = 80  # of the end of a motion, should an arm never come to rest
 
@@ -20,7 +19,7 @@ class RightSubtask:
     together with the one before has one control step.
     """
 
-    def __init__(self, env: Any, actor: SkillActor | ReactiveActor):
+    def __init__(self, env: Any, actor: OracleActor):
         """env: an `ArenaEnv` of one world that has been reset."""
         self._env, self._actor = env, actor
         self._subtasks = env.variant().subtasks

@@ -15,9 +15,8 @@ import numpy as np
 from datagen.arena.subtasks import Skill, Subtask
 from datagen.practice.config import DisturbanceConfig, TruthSpellConfig
 from datagen.practice.hand import MINUTE_STEPS, Event, steps_of
+from datagen.practice.oracle import OracleActor
 from datagen.practice.right import same_deed
-from datagen.skills.actor import SkillActor
-from datagen.skills.reactive.actor import ReactiveActor
 from datagen.skills.arm import CLOSED
 from datagen.skills.pick import EMPTY_GAP_M
 from predimem.interfaces import Planner
@@ -43,7 +42,7 @@ class Voice(Planner, Protocol):
 class DisturbedTruth:
     """Implements `Voice`: says what is right; late, too early, and now and then something else."""
 
-    def __init__(self, env: Any, actor: SkillActor | ReactiveActor, config: DisturbanceConfig, rng: np.random.Generator):
+    def __init__(self, env: Any, actor: OracleActor, config: DisturbanceConfig, rng: np.random.Generator):
         """env: an `ArenaEnv` of one world that has been reset."""
         self._actor, self._config, self._rng = actor, config, rng
         self._subtasks = env.variant().subtasks

@@ -14,13 +14,12 @@ from datagen.arena.tasks import task_of
 from datagen.execution.timing import Stopwatch
 from datagen.practice.config import SKILLS, DisturbanceConfig, PracticeConfig
 from datagen.practice.hand import ClumsyHand
+from datagen.practice.oracle import make_oracle
 from datagen.practice.recorder import PracticeRecorder
 from datagen.practice.right import RightSubtask
 from datagen.practice.runtime import Runtime
 from datagen.practice.voices import DisturbedTruth, PlannerOrTruth, Voice
 from datagen.scale.jobs import Job, Outcome
-from datagen.skills.actor import SkillActor
-from datagen.skills.reactive.actor import ReactiveActor
 from predimem.episodes import episode_path
 from predimem.interfaces import Planner
 from predimem.types import Observation, Tick
@@ -93,7 +92,7 @@ class _Episode:
         rng = np.random.default_rng([job.seed, env.task.task_id])
         disturbed = bool(rng.random() >= config.disturbances.undisturbed_share)
         disturbances = config.disturbances if disturbed else CALM
-        actor = SkillActor(env) if config.hand == SKILLS else ReactiveActor(env)
+        actor = make_oracle(env, config.hand)
         if config.hand != SKILLS:  # it would wait for fingers that do not close
             disturbances = replace(disturbances, missed_share=0.0)
         self._hand = ClumsyHand(env, actor, disturbances, rng.spawn(1)[0])

@@ -27,13 +27,13 @@ SCRIPTED = (SKILLS, EXPERT)
 class RowConfig:
     """A system of the arena: a planner (S2) and an actor (S1) in the asynchronous runtime.
 
-    planner: `truth` (oracle memory), `instruction` (a reactive policy), or the folder of its weights. actor:
-    `skills` (the oracle actor), `expert` (the one without a memory), or the folder of its weights. Folders are names below the root of weights, such
-    as `arena-planner`. memory: what differs from the memory that the planner was trained with, as
-    in `MemoryConfig`. s2_latency_steps: of this row, in simulated time. camera_every: control steps from one
+    planner: `truth` (oracle memory), `instruction` (a reactive policy), or the folder of its weights. actor: `skills`
+    (the oracle actor), `expert` (the one without a memory), or the folder of its weights. Folders are names below the
+    root of weights, such as `arena-planner`. memory: what differs from the memory that the planner was trained with,
+    as in `MemoryConfig`. s2_latency_steps: of this row, in simulated time. camera_every: control steps from one
     picture to the next; null: as often as planner and actor need them. slip_probability: of the oracle actor: each
-    thing that it has lifted, and that cannot be poured, slips out of its hand with it. against: the row that this
-    one is compared with; null: the first one played. note: what it is, for the report.
+    thing that it has lifted, and that cannot be poured, slips out of its hand with it. against: the row that this one
+    is compared with; null: the first one played. note: what it is, for the report.
     """
 
     planner: str

@@ -36,7 +36,7 @@ class ReactiveActor:
     def reset(self) -> None:
         self.arm = Arm(self._env)
         self.doing: Subtask | None = None
-        self._motions, self._resting = 0, True
+        self._motions, self._resting, self._label = 0, True, ""
         self._known: Snapshot | None = None
         self._meant: dict[str, Subtask | None] = {}
 
@@ -52,13 +52,13 @@ class ReactiveActor:
         meant = self._meant[subtask]
         if meant is not None:
             self._motions += meant != self.doing
-            self.doing = meant
+            self.doing, self._label = meant, subtask
             self._command(meant)
         return ActionChunk(observation.step, self.arm.action()[None], subtask)
 
     def still(self, observation: Observation) -> ActionChunk:
         """Instead of `infer` at a control step at which the arm shall stand still."""
-        return ActionChunk(observation.step, self.arm.action()[None], "")
+        return ActionChunk(observation.step, self.arm.action()[None], self._label)
 
     def _command(self, subtask: Subtask) -> None:
         scene, hand = Snapshot.of(self._env), Hand.of(self.arm)

@@ -3,10 +3,12 @@
 from collections.abc import Callable
 
 import numpy as np
+import pytest
 
 from datagen.practice.right import RightSubtask
 from datagen.skills.actor import SkillActor
 from datagen.skills.drawer import PULLED_M
+from datagen.skills.reactive.actor import ReactiveActor
 from predimem.types import Observation
 from tests.datagen.skills import arena
 
@@ -16,9 +18,9 @@ OPEN, CLOSE = "open top drawer", "close the top drawer"
 class Practice:
     """An episode whose hand does what it is told; `right` is told at every step."""
 
-    def __init__(self, task: int):
+    def __init__(self, task: int, hand: type[SkillActor] | type[ReactiveActor] = SkillActor):
         self.env = arena(task, 0)
-        self.actor = SkillActor(self.env)
+        self.actor = hand(self.env)
         self.right = RightSubtask(self.env, self.actor)
         self.labels = [subtask.label for subtask in self.env.variant().subtasks]
         self.steps, self.seen = 0, [""]
@@ -36,8 +38,11 @@ class Practice:
         return int(self.env.progress.stage[0])
 
 
-def test_a_drawer_is_to_be_opened_until_the_hand_has_left_its_inside_in_sight() -> None:
-    practice = Practice(4)
+@pytest.mark.parametrize("hand", [SkillActor, ReactiveActor])
+def test_a_drawer_is_to_be_opened_until_the_hand_has_left_its_inside_in_sight(
+    hand: type[SkillActor] | type[ReactiveActor],
+) -> None:
+    practice = Practice(4, hand)
     practice.until(OPEN, lambda: practice.passed == 1)
     halfway = float(practice.env.world().joint["top_drawer"][0])
     practice.until(OPEN, lambda: practice.seen[-1] == CLOSE)
@@ -70,4 +75,15 @@ def test_a_second_pour_is_not_taken_for_the_end_of_the_first() -> None:
     assert practice.actor.motion == motion + 1 and practice.seen[-1] == second
     practice.until(second, lambda: practice.seen[-1] == put)
     assert practice.seen == ["", *sorted(practice.seen[1:], key=practice.labels.index)], "it never goes back"
+    practice.env.close()
+
+
+def test_who_pours_round_and_round_is_to_pour_again_as_soon_as_it_is_upright() -> None:
+    practice = Practice(10, ReactiveActor)
+    pick, first, second, _ = practice.labels
+    practice.until(pick, lambda: practice.passed == 1)
+    practice.until(first, lambda: practice.passed == 2)
+    assert practice.seen[-1] == first and practice.actor.motion is None
+    practice.until(first, lambda: practice.seen[-1] == second)
+    assert practice.seen.count(second) == 1 and practice.passed == 2
     practice.env.close()
