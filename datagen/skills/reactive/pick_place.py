@@ -12,12 +12,12 @@ from datagen.skills.drawer import TRANSIT_M
 from datagen.skills.insert import BEFORE_M, LOWEST_M, PITCH_RAD
 from datagen.skills.insert import CARRY_M as INSIDE_CARRY_M
 from datagen.skills.insert import RELEASE_M as INSIDE_RELEASE_M
-from datagen.skills.pick import EMPTY_GAP_M, PALM_M, easiest, half_height_m
+from datagen.skills.pick import EMPTY_GAP_M, PALM_M, easiest, half_height_m, wrist_rad
 from datagen.skills.place import RELEASE_M, RIM_M, RIM_ROOM_M, slot_m, table_point_m
 from datagen.skills.reactive.advice import STEP_M, Advice, approach, near, rise, stay, towards
 from datagen.skills.reactive.drawer import facing_ahead
 from datagen.skills.reactive.hold import OPENED_GAP_M, around, holding
-from datagen.skills.rotations import UP
+from datagen.skills.rotations import FLIP, UP, angle_between_rad
 from datagen.skills.snapshot import Hand, Snapshot
 
 LIFTED_M = {"table": 0.28, "cabinet": 0.46}  # of the TCP, with something in the hand, by what is below
@@ -26,6 +26,7 @@ OVER_THINGS_M = 0.30  # the way down to a grasp begins so far above it: over han
 REST_M = 0.30  # of the TCP when something has been put down
 ROOMY_M = 0.025  # aside is near enough where there is room
 STEEP_RAD = 0.9  # below the horizon, until the hand is before the microwave
+ROOMY_RAD = 1.9  # of the last joint from its rest, with some to spare to its limits
 OVER_M = 0.07  # aside of the microwave's place, the hand stays high
 AHEAD = np.array([1.0, 0.0, 0.0])
 CARRY_M = 0.12  # what is carried sideways is so high above the floor of its place
@@ -37,7 +38,7 @@ def pick(arm: Arm, hand: Hand, scene: Snapshot, object: str) -> Advice:
     grasp = scene.grasp(arm, object)
     if grasp is None:
         return stay(OPEN)
-    position, rotation = grasp
+    position, rotation = grasp[0], nearer_way(arm, hand, scene, *grasp)
     at = near(hand, position, 0.02)
     if hand.gap_m < OPENED_GAP_M:  # closing on it; or it was missed, or dropped: open first
         if at and around(hand, scene, object) and hand.gap_m > EMPTY_GAP_M:
@@ -62,7 +63,7 @@ def place(arm: Arm, hand: Hand, scene: Snapshot, object: str, where: str) -> Adv
         return _insert(arm, hand, scene, object, where, floor)
     frame = PLACES[where].frame
     across = scene.rotation(frame)[:, 1] if frame in FIXTURES else np.array([0.0, 1.0, 0.0])
-    rotation = facing_down(arm, scene, floor, math.atan2(across[1], across[0]))
+    rotation = nearer_way(arm, hand, scene, floor, facing_down(arm, scene, floor, math.atan2(across[1], across[0])))
     in_hand = hand.rotation.T @ (scene.position_m(object) - hand.position)
     target = floor + (height + RELEASE_M) * UP - rotation @ in_hand
     kind = FIXTURES[frame].kind if frame in FIXTURES else ""
@@ -107,6 +108,24 @@ def over_cabinet(hand: Hand) -> bool:
 
 def floor_m(scene: Snapshot, object: str, place: str) -> np.ndarray:
     return table_point_m(scene, object) if place == "table" else slot_m(scene, object, place)
+
+
+def nearer_way(arm: Arm, hand: Hand, scene: Snapshot, point: np.ndarray, rotation: np.ndarray) -> np.ndarray:
+    """[3, 3]: of the two ways to close along a direction, the one that needs less turning from where the hand is, if
+    the wrist has room for it: which of them is easier turns over at an angle that no picture shows.
+    """
+    other = rotation @ FLIP
+    if angle_between_rad(hand.rotation, rotation) <= angle_between_rad(hand.rotation, other):
+        return rotation
+    return other if _wrist_rad(arm, scene, point, other) < ROOMY_RAD else rotation
+
+
+def _wrist_rad(arm: Arm, scene: Snapshot, point: np.ndarray, rotation: np.ndarray) -> float:
+    """`pick.wrist_rad`, once for a pose: it asks the arm's inverse kinematics."""
+    key = f"wrist {np.round(point, 2).tolist()} {np.round(rotation[:2, 0], 1).tolist()}"
+    if key not in scene.facing:
+        scene.facing[key] = np.array(wrist_rad(arm, point, rotation))
+    return float(scene.facing[key])
 
 
 def facing_down(arm: Arm, scene: Snapshot, point: np.ndarray, yaw_rad: float) -> np.ndarray:
