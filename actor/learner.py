@@ -78,6 +78,14 @@ def order_number_embeddings(language_model: LanguageModel, number_ids: list[int]
 
 
 @torch.no_grad()
+def embed_new_words(language_model: LanguageModel, ids: range, unknown_id: int) -> None:
+    """Start the embeddings of words that a tokenizer has got after the others near that of the unknown word, as
+    which they were read before."""
+    weight = language_model.embed_tokens.weight
+    weight[list(ids)] = weight[unknown_id] + 0.5 * weight[list(ids)]
+
+
+@torch.no_grad()
 def validate(
     learner: Learner,
     frames: FrameSet,

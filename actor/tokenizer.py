@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
@@ -38,6 +40,7 @@ class WordTokenizer:
         from tokenizers import Tokenizer as Backend
 
         self._backend = Backend.from_str(text)
+        self._warned: set[str] = set()
 
     @property
     def vocab_size(self) -> int:
@@ -48,7 +51,26 @@ class WordTokenizer:
         return self._backend.to_str(pretty=True)
 
     def encode(self, text: str) -> list[int]:
-        return self._backend.encode(text).ids
+        """Warns, once, of each word that is none of the vocabulary: all of them are the same token."""
+        encoding = self._backend.encode(text)
+        words = zip(encoding.ids, encoding.offsets, strict=True)
+        new = {text[start:end] for id, (start, end) in words if id == self.unknown_id} - self._warned
+        if new:
+            self._warned |= new
+            warnings.warn(f"words that the actor was not trained with: {', '.join(sorted(new))}", stacklevel=2)
+        return encoding.ids
+
+    @cached_property
+    def unknown_id(self) -> int:
+        return self._backend.get_vocab()[UNKNOWN]
+
+    def with_words(self, subtasks: Iterable[str]) -> WordTokenizer:
+        """The same tokens, and after them one for each word of these subtasks that is unknown, sorted."""
+        known = self._backend.get_vocab()
+        new = sorted(_words(subtasks) - set(known))
+        data = json.loads(self.text)
+        data["model"]["vocab"] |= {word: len(known) + i for i, word in enumerate(new)}
+        return WordTokenizer(json.dumps(data))
 
     def number_ids(self) -> list[int]:
         """The tokens of the state bins 0 ... 255, in order."""
@@ -80,16 +102,21 @@ def train_word_tokenizer(subtasks: Iterable[str]) -> WordTokenizer:
     from tokenizers.pre_tokenizers import Whitespace
     from tokenizers.processors import TemplateProcessing
 
-    split = Whitespace()
-    prompts = [render_prompt(subtask, [0]) for subtask in subtasks]
-    words = {word for prompt in prompts for word, _ in split.pre_tokenize_str(prompt.lower())}
     numbers = [str(i) for i in range(BINS)]
-    vocabulary = [PAD, BOS, UNKNOWN, *numbers, *sorted(words - set(numbers))]
+    vocabulary = [PAD, BOS, UNKNOWN, *numbers, *sorted(_words(subtasks) - set(numbers))]
     backend = Backend(WordLevel({word: i for i, word in enumerate(vocabulary)}, unk_token=UNKNOWN))
     backend.normalizer = Lowercase()
-    backend.pre_tokenizer = split
+    backend.pre_tokenizer = Whitespace()
     backend.post_processor = TemplateProcessing(single=f"{BOS} $A", special_tokens=[(BOS, 1)])
     return WordTokenizer(backend.to_str())
+
+
+def _words(subtasks: Iterable[str]) -> set[str]:
+    """Of their prompts, as the tiny tokenizer splits them."""
+    from tokenizers.pre_tokenizers import Whitespace
+
+    prompts = (render_prompt(subtask, [0]) for subtask in subtasks)
+    return {word for prompt in prompts for word, _ in Whitespace().pre_tokenize_str(prompt.lower())}
 
 
 def load_tokenizer(path: str | Path) -> Tokenizer:

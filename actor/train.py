@@ -22,7 +22,7 @@ from tqdm import tqdm
 from actor.auxiliary import AuxiliaryConfig
 from actor.checkpoint import Checkpoint, Interruption, load_checkpoint, save_checkpoint
 from actor.dataset import FrameSet, SamplingConfig, load_frame_sets
-from actor.learner import Learner, order_number_embeddings, validate
+from actor.learner import Learner, embed_new_words, order_number_embeddings, validate
 from actor.names import from_openpi
 from actor.normalize import NormStats, compute_quantiles, load_stats, save_stats
 from actor.pi05 import Pi05
@@ -109,7 +109,8 @@ class ActorTrainConfig:
     """One training run. flow_samples: noise samples per prompt; val_every: each such episode validates.
 
     more_episodes: further folders of episodes. init_from: a safetensors file under openpi's names to start from
-    (its action head must fit). continue_from: a weights folder to start from, its statistics and tokenizer kept.
+    (its action head must fit). continue_from: a weights folder to start from, its statistics and tokenizer kept;
+    words that it does not know are added to a tiny tokenizer.
     pictures_gb: pictures that would take more memory than this are read from the files for each batch.
     """
 
@@ -251,6 +252,9 @@ def _new_learner(config: ActorTrainConfig, frames: FrameSet, tokenizer: Tokenize
     if config.continue_from is not None:
         path = Path(config.continue_from) / WEIGHTS_FILE
         load_into(learner.model, from_openpi(read_safetensors(path)), path)
+        if isinstance(tokenizer, WordTokenizer):
+            before = load_tokenizer(tokenizer_path(config.continue_from, config.actor)).vocab_size
+            embed_new_words(learner.model.language_model, range(before, tokenizer.vocab_size), tokenizer.unknown_id)
     elif config.init_from is not None:
         load_into(learner.model, from_openpi(read_safetensors(config.init_from)), config.init_from)
     elif isinstance(tokenizer, WordTokenizer):
@@ -265,13 +269,20 @@ def _prepare(run: Path, config: ActorTrainConfig, frames: FrameSet, fresh: bool)
     if fresh and config.continue_from is not None:
         run.mkdir(parents=True, exist_ok=True)
         save_stats(run / STATS_FILE, load_stats(Path(config.continue_from) / STATS_FILE))
-        save_tokenizer(load_tokenizer(tokenizer_path(config.continue_from, config.actor)), path)
+        save_tokenizer(_known(config, frames), path)
     elif fresh:
         run.mkdir(parents=True, exist_ok=True)
         save_stats(run / STATS_FILE, NormStats(compute_quantiles(frames.states), compute_quantiles(frames.chunks)))
         if path.suffix == ".json":
             save_tokenizer(train_word_tokenizer(frames.prompts), path)
     return load_stats(run / STATS_FILE), load_tokenizer(path)
+
+
+def _known(config: ActorTrainConfig, frames: FrameSet) -> Tokenizer:
+    """That of the weights to start from, with the words that they have not seen."""
+    assert config.continue_from is not None
+    tokenizer = load_tokenizer(tokenizer_path(config.continue_from, config.actor))
+    return tokenizer.with_words(frames.prompts) if isinstance(tokenizer, WordTokenizer) else tokenizer
 
 
 def _previous(run: Path, config: ActorTrainConfig, resume: bool) -> Checkpoint | None:

@@ -23,9 +23,19 @@ def test_one_token_per_word_and_per_bin(tmp_path):
     assert len(ids) == 15  # <bos> task : touch the teal cube , state : 7 255 ; action :
     assert tokenizer.number_ids()[255] == ids[-4]
     assert 2 not in ids  # nothing unknown
-    assert 2 in tokenizer.encode("Task: open the drawer")
+    with pytest.warns(UserWarning, match="not trained with: drawer, open"):
+        assert 2 in tokenizer.encode("Task: open the drawer")
     save_tokenizer(tokenizer, tmp_path / "tokenizer.json")
     assert load_tokenizer(tmp_path / "tokenizer.json").encode("touch the 7") == tokenizer.encode("touch the 7")
+
+
+def test_new_words_come_after_the_known_ones():
+    tokenizer = train_word_tokenizer(SUBTASKS)
+    more = tokenizer.with_words(["touch the Mug: red", "wait", "touch the mug: white"])
+    assert more.vocab_size == tokenizer.vocab_size + 3
+    assert more.encode("touch the teal cube") == tokenizer.encode("touch the teal cube")
+    assert more.encode("mug red white")[1:] == list(range(tokenizer.vocab_size, more.vocab_size))
+    assert more.with_words(SUBTASKS).text == more.text
 
 
 def test_batches_are_padded_to_the_longest():

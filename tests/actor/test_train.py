@@ -17,9 +17,11 @@ from actor.dataset import SamplingConfig
 from actor.gemma import GemmaConfig
 from actor.pi05 import Pi05Config
 from actor.policy import load_policy
+from actor.tokenizer import load_tokenizer
 from actor.train import ActorTrainConfig, OptimiserConfig, train
 from actor.weights import ActorConfig
 from predimem.config import ConfigError, from_dict, load_config
+from predimem.episodes import episode_path, save_episode
 from predimem.types import Observation
 from tests.actor.conftest import APPEAR, CAMERAS, HORIZON, make_episode, save_episodes
 
@@ -117,6 +119,36 @@ def test_changed_episodes_cannot_be_resumed(tmp_path: Path):
     save_episodes(data, range(1006, 1007))
     with pytest.raises(ValueError, match=r"not those that .* was trained on"):
         train(CONFIG, episodes=data, out=tmp_path / "run", resume=True, progress=False)
+
+
+def test_going_on_with_other_tasks_learns_their_words(tmp_path: Path):
+    """A word of both is read as before, a new one begins near the unknown word; and no two are the same."""
+    first = train(
+        CONFIG, episodes=save_episodes(tmp_path / "a", range(1000, 1006)), out=tmp_path / "first", progress=False
+    )
+    labels = {f"touch the {name} square": f"touch the {name} disc" for name in ("red", "green", "blue")}
+    for seed in range(1000, 1006):
+        episode = make_episode(seed)
+        renamed = dataclasses.replace(
+            episode,
+            subtasks=tuple(dataclasses.replace(s, label=labels.get(s.label, s.label)) for s in episode.subtasks),
+            goal=labels[str(episode.goal)],
+            alternatives=dataclasses.replace(
+                episode.alternatives, subtasks=tuple(labels.get(s, s) for s in episode.alternatives.subtasks)
+            ),
+        )
+        save_episode(episode_path(tmp_path / "b", "Squares", seed), renamed)
+    config = dataclasses.replace(
+        CONFIG, continue_from=str(first), steps=1, optimiser=OptimiserConfig(learning_rate=0.0)
+    )
+    second = train(config, episodes=tmp_path / "b", out=tmp_path / "second", progress=False)
+    before, after = (load_tokenizer(folder / "tokenizer.json") for folder in (first, second))
+    (disc,) = after.encode("disc")[1:]
+    assert disc == before.vocab_size == after.vocab_size - 1
+    (name,) = [key for key in load_file(first / "model.safetensors") if key.endswith("embed_tokens.weight")]
+    was, now = (load_file(folder / "model.safetensors")[name].astype(np.float32) for folder in (first, second))
+    np.testing.assert_allclose(now[:disc], was[:disc], atol=1e-3)
+    np.testing.assert_allclose(now[disc], was[2] + 0.5 * was[disc], atol=1e-2)
 
 
 def test_damaged_checkpoint_is_named(episodes: Path, tmp_path: Path):
