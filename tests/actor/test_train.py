@@ -129,6 +129,7 @@ def test_going_on_with_other_tasks_learns_their_words(tmp_path: Path):
     labels = {f"touch the {name} square": f"touch the {name} disc" for name in ("red", "green", "blue")}
     for seed in range(1000, 1006):
         episode = make_episode(seed)
+        assert episode.alternatives is not None
         renamed = dataclasses.replace(
             episode,
             subtasks=tuple(dataclasses.replace(s, label=labels.get(s.label, s.label)) for s in episode.subtasks),
