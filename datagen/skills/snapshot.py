@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,6 +19,8 @@ OPENING_SHARE = 0.4  # of the way that is left, the fingers open in a control st
 CLOSING_M = 0.03  # and so far they close
 NEIGHBOUR_M = 0.2  # things further away do not change how an object is grasped
 SAME_M, SAME_COS = 0.001, 0.01  # objects that moved less are where they were
+
+Solved = TypeVar("Solved")
 
 
 @dataclass
@@ -51,9 +54,7 @@ class Snapshot:
     openings: dict[str, float]
     extents: dict[str, Extent]
     grasps: dict[str, TcpPose | None] = field(default_factory=dict)  # known already, for objects that have not moved
-    facing: dict[str, np.ndarray] = field(default_factory=dict)  # rotations that inverse kinematics has chosen
-    tilts: dict[str, TcpPose] = field(default_factory=dict)  # and (rotation, axis to tilt about) for pouring
-    can: dict[str, bool] = field(default_factory=dict)  # and which of those can be reached
+    solved: dict[str, Any] = field(default_factory=dict)  # what inverse kinematics was asked, see `once`
 
     @classmethod
     def of(cls, env: Any) -> Snapshot:
@@ -75,9 +76,7 @@ class Snapshot:
             dict(self.openings),
             self.extents,
             dict(self.grasps),
-            self.facing,
-            self.tilts,
-            self.can,
+            self.solved,
         )
         return Snapshot(self.objects, self.fixtures, *same)
 
@@ -93,6 +92,12 @@ class Snapshot:
     def opening(self, joint: str) -> float:
         return self.openings[joint]
 
+    def once(self, key: str, solve: Callable[[], Solved]) -> Solved:
+        """What `solve` gives, asked once for a key in this scene, its copies and those that take over its grasps."""
+        if key not in self.solved:
+            self.solved[key] = solve()
+        return self.solved[key]
+
     def grasp(self, arm: Arm, object: str) -> TcpPose | None:
         if object not in self.grasps:
             self.grasps[object] = known_grasp(arm, self, object)
@@ -105,7 +110,7 @@ class Snapshot:
         for name, grasp in other.grasps.items():
             if name not in spoilt and name not in moved:
                 self.grasps.setdefault(name, grasp)
-        self.facing, self.tilts, self.can = other.facing, other.tilts, other.can
+        self.solved = other.solved
 
     def _as_in(self, other: Snapshot, name: str) -> bool:
         (position, rotation), (there, turned) = self.poses[name], other.poses[name]

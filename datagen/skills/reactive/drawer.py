@@ -77,7 +77,4 @@ def close_drawer(arm: Arm, hand: Hand, scene: Snapshot, drawer: str) -> Advice:
 
 def facing_ahead(arm: Arm, scene: Snapshot, pitch_rad: float) -> np.ndarray:
     """`drawer.nearest_forward`, once for a pitch."""
-    key = f"ahead {pitch_rad}"
-    if key not in scene.facing:
-        scene.facing[key] = drawers.nearest_forward(arm, pitch_rad)
-    return scene.facing[key]
+    return scene.once(f"ahead {pitch_rad}", lambda: drawers.nearest_forward(arm, pitch_rad))

@@ -123,14 +123,10 @@ def nearer_way(arm: Arm, hand: Hand, scene: Snapshot, point: np.ndarray, rotatio
 def _wrist_rad(arm: Arm, scene: Snapshot, point: np.ndarray, rotation: np.ndarray) -> float:
     """`pick.wrist_rad`, once for a pose: it asks the arm's inverse kinematics."""
     key = f"wrist {np.round(point, 2).tolist()} {np.round(rotation[:2, 0], 1).tolist()}"
-    if key not in scene.facing:
-        scene.facing[key] = np.array(wrist_rad(arm, point, rotation))
-    return float(scene.facing[key])
+    return scene.once(key, lambda: wrist_rad(arm, point, rotation))
 
 
 def facing_down(arm: Arm, scene: Snapshot, point: np.ndarray, yaw_rad: float) -> np.ndarray:
     """`pick.easiest`, once for a point: it asks the arm's inverse kinematics."""
     key = f"easiest {np.round(point, 2).tolist()} {yaw_rad:.2f}"
-    if key not in scene.facing:
-        scene.facing[key] = easiest(arm, point, yaw_rad)
-    return scene.facing[key]
+    return scene.once(key, lambda: easiest(arm, point, yaw_rad))

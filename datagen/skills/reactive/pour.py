@@ -68,9 +68,8 @@ def _tilt(
     for _, upright, axis in sorted(ways, key=lambda way: round(way[0], 1)):
         if _can(arm, scene, where, upright, axis, mouth_in_hand, over):
             return upright, axis
-    if where not in scene.tilts:
-        scene.tilts[where] = pours.tilt(arm, mouth_in_hand, over) or (arm.rest_rotation, np.array([1.0, 0.0, 0.0]))
-    return scene.tilts[where]
+    level = arm.rest_rotation, np.array([1.0, 0.0, 0.0])
+    return scene.once(f"tilt {where}", lambda: pours.tilt(arm, mouth_in_hand, over) or level)
 
 
 def _uprighted(rotation: np.ndarray, axis: np.ndarray) -> tuple[float, np.ndarray]:
@@ -87,8 +86,9 @@ def _can(
 ) -> bool:
     """Whether a tilt can be reached, once for a direction of the hand."""
     yaw = round(float(np.arctan2(upright[1, 1], upright[0, 1])), 1)
-    key = f"{where} {yaw} {axis.tolist()}"
-    if key not in scene.can:
-        q, reached = arm.kinematics.solve(over - top_down(yaw) @ mouth, top_down(yaw))
-        scene.can[key] = reached and pours.reaches(arm, q, top_down(yaw), axis, mouth, over)
-    return scene.can[key]
+
+    def reached() -> bool:
+        q, there = arm.kinematics.solve(over - top_down(yaw) @ mouth, top_down(yaw))
+        return there and pours.reaches(arm, q, top_down(yaw), axis, mouth, over)
+
+    return scene.once(f"can tilt {where} {yaw} {axis.tolist()}", reached)
