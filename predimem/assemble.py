@@ -142,7 +142,9 @@ class Player:
             self._arena_made = None
             self._set_threads()
             key = self._config.task_files.get(task, task)
-            self._environments[task] = make_arena_environment(key, made[1], self._config.image_px, made[2])
+            self._environments[task] = make_arena_environment(
+                key, made[1], self._config.image_px, made[2], self._config.inverse_kinematics
+            )
             self._arena_made = made
         environment = self._environments[task]
         environment.camera_every = math.gcd(*wanted) if wanted else None
@@ -372,19 +374,26 @@ def arena_control_mode(agent: str, row: RowConfig | None) -> str:
     return "pd_joint_pos" if scripted else "pd_ee_delta_pose"
 
 
-def make_arena_environment(task: str, control_mode: str, image_px: int, pictures: bool) -> Any:
-    """One world of the arena, of a task's name or file."""
+def make_arena_environment(
+    task: str, control_mode: str, image_px: int, pictures: bool, inverse_kinematics: str
+) -> Any:
+    """One world of the arena, of a task's name or file. inverse_kinematics: of pd_ee_delta_pose, see `PlayConfig`."""
     import datagen.arena
     from predimem.evaluation.suites.arena import ArenaEnvironment
 
+    driven = control_mode == "pd_ee_delta_pose" and inverse_kinematics == "predimem"
     env = datagen.arena.make(
         task,
         obs_mode="none",
-        control_mode=control_mode,
+        control_mode="pd_joint_pos" if driven else control_mode,
         image_px=image_px,
         sim_backend="cpu",
         render_backend="auto" if pictures else None,
     )
+    if driven:
+        from datagen.skills.delta_pose import DeltaPoseEnv
+
+        env = DeltaPoseEnv(env)
     return ArenaEnvironment(env, camera_every=None)
 
 

@@ -122,7 +122,7 @@ class SkillWorker:
 
     def _reset(self, job: Job) -> tuple[Any, Any]:
         import datagen.arena
-        from datagen.skill_data.driver import Driver
+        from datagen.skills.delta_pose import Driver
 
         if job.task not in self._envs:
             use_driver()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from datagen.arena.subtasks import Subtask
-from datagen.skill_data.driver import Driver
+from datagen.skills.delta_pose import Driver
 from datagen.skill_data.labelled import Labelled, look
 from datagen.skill_data.starts import draw_hand, leave, settle, stages_of, write
 from datagen.skills.arm import CLOSED, OPEN

@@ -71,13 +71,16 @@ class PlayConfig:
     """weights: a folder with `planner/`, `actor/`, ...; null: the shipped ones.
     rendering: of mikasa: `stock` meshes for figures to quote, `fast` (decimated) ones for studies.
     image_px: width and height of the arena's pictures. actor_camera_every: control steps from one picture
-    of the arena to the next where a learned actor looks. rows: of the arena, name -> learned system.
+    of the arena to the next where a learned actor looks. inverse_kinematics: who turns its actions
+    (`pd_ee_delta_pose`) into joint angles, our solver, as in the data that it was trained on and three times as fast,
+    or ManiSkill's controller. rows: of the arena, name -> learned system.
     task_files: name -> file of the arena's tasks that are not among the 26."""
 
     suite: Suite = "mikasa"
     rendering: Literal["stock", "fast"] = "stock"
     image_px: int = 128
     actor_camera_every: int = 2
+    inverse_kinematics: Literal["predimem", "maniskill"] = "predimem"
     time: TimeConfig = field(default_factory=TimeConfig)
     agent: AgentConfig = field(default_factory=AgentConfig)
     weights: str | None = None

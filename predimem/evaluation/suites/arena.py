@@ -74,7 +74,7 @@ class ArenaEnvironment:
 
     @property
     def action_dim(self) -> int:
-        return int(self.simulation.single_action_space.shape[0])
+        return int(self._env.action_space.shape[-1])
 
     @property
     def horizon(self) -> int:
@@ -131,10 +131,11 @@ class ArenaEnvironment:
 
     def hold_action(self, last: np.ndarray | None) -> np.ndarray:
         """The arm stays at its last target (its place after the reset), the gripper as last commanded."""
-        if last is not None and self.simulation.control_mode == "pd_joint_pos":
+        joints = self.action_dim == ARM_JOINTS + 1
+        if last is not None and joints:
             return np.array(last, np.float32)
         action = np.zeros(self.action_dim, np.float32)
-        if self.simulation.control_mode == "pd_joint_pos":
+        if joints:
             action[:ARM_JOINTS] = self._joint_angles_rad()
         action[-1] = GRIPPER_OPEN if last is None else last[-1]
         return action

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from datagen.skill_data.config import SkillDataConfig
-from datagen.skill_data.driver import Driver
+from datagen.skills.delta_pose import Driver
 from datagen.skill_data.labelled import OTHERS, Labelled, episode_of, others, possible, project
 from datagen.skill_data.rollouts import start, until_grip
 from datagen.skill_data.starts import draw_hand, leave, stages_of, wander, write

@@ -6,7 +6,7 @@ import pytest
 from datagen.arena.environment import ArenaEnv
 from datagen.arena.predicates import Held
 from datagen.arena.subtasks import Subtask, close_joint, open_joint, pick
-from datagen.skill_data.driver import Driver
+from datagen.skills.delta_pose import Driver
 from datagen.skills.arm import CLOSED, OPEN
 from datagen.skills.labels import REACHED_SHARE, action_of, advance, chunk
 from datagen.skills.reactive.advice import Advice
