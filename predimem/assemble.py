@@ -466,7 +466,12 @@ class PracticeRuntime:
     def planner(self) -> Any:
         if self.driver == TRUTH:
             return None
-        return _loaded_planner(Path(self.driver) if Path(self.driver).is_dir() else weights_folder(None, self.driver))
+        return _loaded_planner(_folder(self.driver))
+
+    def policy(self, hand: str) -> Any:
+        from actor.policy import load_policy
+
+        return load_policy(_folder(hand))
 
     def agent(self, voice: Planner, policy: Policy, hold: np.ndarray, config: Any) -> PlannedAgent:
         """config: `plan_every_steps` and `s2_latency_steps` of it. The skills answer for the very step."""
@@ -476,6 +481,10 @@ class PracticeRuntime:
         settings = AgentConfig(plan_every_steps=config.plan_every_steps)
         still = lambda last: hold if last is None else last  # noqa: E731
         return DualSystemAgent(bank, PlannerWorker(voice, clock), policy, clock, still, settings)
+
+
+def _folder(name: str) -> Path:
+    return Path(name) if Path(name).is_dir() else weights_folder(None, name)
 
 
 @cache

@@ -20,7 +20,8 @@ DATA, PLANNER, ACTOR = "data", "planner", "actor"  # kinds of stages
 
 @dataclass(frozen=True)
 class RoundConfig:
-    """Practice: `episodes` seeds of each task from `first_seed` on. hand: as in `PracticeConfig`."""
+    """Practice: `episodes` seeds of each task from `first_seed` on. hand: as in `PracticeConfig`; the name of the actor
+    is the one that is trained here, before it."""
 
     episodes: int
     first_seed: int
@@ -114,9 +115,12 @@ def plan_stages(config: RetrainConfig) -> list[Stage]:
 
     Raises ConfigError for a config file that is not there.
     """
-    planners = _Planners(config)
+    planners, actor = _Planners(config), _actor(config)
+    rounds = planners.rounds(actor[-1])
+    practises = next((i for i, stage in enumerate(rounds) if actor[-1].name in stage.needs), len(rounds))
+    rounds[practises:practises] = actor
     first, *variants = config.planners.recipes
-    return [*planners.rounds(), planners.final(first), *_actor(config), *(planners.final(name) for name in variants)]
+    return [*rounds, planners.final(first), *(planners.final(name) for name in variants)]
 
 
 def choose_stages(stages: Sequence[Stage], only: Collection[str]) -> list[Stage]:
@@ -142,8 +146,8 @@ class _Planners:
         self.data: list[Stage] = []
         self.scenes: list[Stage] = []
 
-    def rounds(self) -> list[Stage]:
-        """Practice, and between its rounds the planner that drives the next one."""
+    def rounds(self, actor: Stage) -> list[Stage]:
+        """Practice, and between its rounds the planner that drives the next one. actor: the training of the hand."""
         stages: list[Stage] = []
         if self.planners.scenes is not None:
             self.scenes = [_data(self.config, "scenes", self.planners.scenes, self.planners.scene_changes)]
@@ -159,6 +163,8 @@ class _Planners:
             changes = {**self.planners.practice_changes, **to_dict(one)}
             changes["driver"] = str(driver.result) if driver else "truth"
             needs = (driver.name,) if driver else ()
+            if one.hand == actor.name:
+                changes["hand"], needs = str(actor.result), (*needs, actor.name)
             stages.append(_data(self.config, f"practice-{number}", self.planners.practice, changes, needs))
             self.data.append(stages[-1])
         return stages

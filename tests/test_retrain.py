@@ -42,7 +42,8 @@ def test_each_stage_comes_after_what_it_needs(config: RetrainConfig) -> None:
     assert len(set(names)) == len(names)
     for stage in stages:
         assert all(names.index(need) < names.index(stage.name) for need in stage.needs)
-    assert names.index("arena-planner") < names.index("arena-actor") < names.index("arena-planner-recent")
+    assert names.index("practice-2") < names.index("arena-actor") < names.index("practice-3")  # it is the hand there
+    assert names.index("practice-3") < names.index("arena-planner") < names.index("arena-planner-recent")
 
 
 def test_it_makes_the_weights_of_every_row(config: RetrainConfig) -> None:
@@ -52,12 +53,13 @@ def test_it_makes_the_weights_of_every_row(config: RetrainConfig) -> None:
 
 def test_who_drives_and_who_learns_from_what(config: RetrainConfig) -> None:
     stages = {stage.name: stage for stage in plan_stages(config)}
-    first, second, third = (stages[f"practice-{number}"].config for number in range(3))
+    first, second, third, last = (stages[f"practice-{number}"].config for number in range(4))
     assert first["driver"] == "truth" and second["driver"] == str(stages["planner-round-0"].result)
     assert stages["planner-round-0"].config["episodes"] == [first["out"]]
     assert third["driver"] == str(stages["planner-round-1"].result)
     assert [practice["hand"] for practice in (first, second, third)] == ["skills", "skills", "expert"]
-    rounds = [first["out"], second["out"], third["out"]]
+    assert last["hand"] == str(stages["arena-actor"].result)
+    rounds = [first["out"], second["out"], third["out"], last["out"]]
     trained = [s for s in stages.values() if s.weights and s.config["episodes"] == rounds]
     assert {s.config["vision"]["directory"] for s in trained} == {
         stages["planner-round-0"].config["vision"]["directory"]
@@ -120,7 +122,8 @@ def test_some_stages_and_what_they_need(config: RetrainConfig) -> None:
     assert chosen("actor") == ["skills", "arena-actor"]
     assert chosen("arena-planner-untrained") == ["arena-planner-untrained"]
     assert chosen("practice-1") == ["scenes", "practice-0", "planner-round-0", "practice-1"]
-    assert not {"skills", "arena-actor"} & set(chosen("planner"))
+    assert not {"skills", "arena-actor"} & set(chosen("practice-2"))
+    assert {"skills", "arena-actor"} < set(chosen("practice-3"))
     with pytest.raises(ConfigError, match="no stage 'plannr'; there are: data, planner, actor"):
         chosen("plannr")
 

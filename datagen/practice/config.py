@@ -12,6 +12,7 @@ from predimem.seeds import check_training_seed
 FIRST_SEED = 40_000  # apart from the seeds of demonstrations and of data of skills
 TRUTH = "truth"
 SKILLS = "skills"
+EXPERT = "expert"
 
 Range = tuple[float, float]  # lowest and highest, drawn evenly
 
@@ -69,8 +70,10 @@ class TruthSpellConfig:
 
 @dataclass(frozen=True)
 class PracticeConfig:
-    """driver: "truth", or the folder of a planner's weights. hand: the scripted skills, or the expert without a memory,
-    whom learned actors imitate (none of its grasps is missed: it would not notice). tasks: ids, names or task files of
+    """driver: "truth", or the folder of a planner's weights. hand: `skills`, the scripted ones; `expert`, the one
+    without a memory whom learned actors imitate (none of its grasps is missed: it would not notice); or the folder of
+    a learned actor's weights, of whose chunks `execute_steps` are carried out, with a picture every
+    `actor_camera_every` control steps. tasks: ids, names or task files of
     the arena; empty: all 26; of each, `episodes` seeds from `first_seed` on.
 
     image_px: of the pictures, each `picture_every` control steps (20 Hz). plan_every_steps, s2_latency_steps: when
@@ -82,7 +85,7 @@ class PracticeConfig:
     suite: Literal["practice"] = "practice"
     out: str = "runs/data/practice"
     driver: str = TRUTH
-    hand: Literal["skills", "expert"] = SKILLS
+    hand: str = SKILLS
     tasks: tuple[str, ...] = ()
     episodes: int = 8
     first_seed: int = FIRST_SEED
@@ -90,6 +93,8 @@ class PracticeConfig:
     picture_every: int = 10
     plan_every_steps: int = 10
     s2_latency_steps: int = 4
+    execute_steps: int = 4
+    actor_camera_every: int = 2
     max_overtime_s: float = 15.0
     control_mode: Literal["pd_joint_pos", "pd_ee_delta_pose"] = "pd_joint_pos"
     disturbances: DisturbanceConfig = field(default_factory=DisturbanceConfig)
@@ -97,12 +102,15 @@ class PracticeConfig:
     keyframes: KeyframeConfig = field(default_factory=KeyframeConfig)
 
     def __post_init__(self) -> None:
-        for name in ("episodes", "image_px", "picture_every", "plan_every_steps"):
+        positive = ("episodes", "image_px", "picture_every", "plan_every_steps", "execute_steps", "actor_camera_every")
+        for name in positive:
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be >= 1, got {getattr(self, name)}")
         for name in ("s2_latency_steps", "max_overtime_s"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} must be >= 0, got {getattr(self, name)}")
+        if self.learned_hand and self.control_mode != "pd_joint_pos":
+            raise ConfigError(f"control_mode: the learned actor {self.hand} is carried out with pd_joint_pos alone")
         if self.driver != TRUTH and self.plan_every_steps % self.picture_every:
             raise ConfigError(
                 f"a planner sees a picture whenever it is asked: plan_every_steps ({self.plan_every_steps}) has to be "
@@ -112,6 +120,10 @@ class PracticeConfig:
             check_training_seed(seed, "first_seed, episodes")
         if len(set(self.tasks)) != len(self.tasks):
             raise ConfigError(f"each task may be listed once, got {', '.join(self.tasks)}")
+
+    @property
+    def learned_hand(self) -> bool:
+        return self.hand not in (SKILLS, EXPERT)
 
     @property
     def seeds(self) -> range:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from datagen.arena.subtasks import Subtask
-from datagen.practice.config import SKILLS
+from datagen.practice.config import SKILLS, PracticeConfig
+from datagen.practice.learned_hand import LearnedHand
 from datagen.skills.actor import SkillActor
 from datagen.skills.arm import Arm
 from datagen.skills.reactive.actor import ReactiveActor
@@ -31,6 +32,8 @@ class OracleActor(Policy, Protocol):
         ...
 
 
-def make_oracle(env: Any, hand: str) -> OracleActor:
-    """env: an `ArenaEnv` of one world that has been reset. hand: as in `PracticeConfig`."""
-    return SkillActor(env) if hand == SKILLS else ReactiveActor(env)
+def make_oracle(env: Any, config: PracticeConfig, learned: Policy | None) -> OracleActor:
+    """env: an `ArenaEnv` of one world that has been reset. learned: the actor that the config names, if it does."""
+    if learned is not None:
+        return LearnedHand(env, learned, config.execute_steps)
+    return SkillActor(env) if config.hand == SKILLS else ReactiveActor(env)

@@ -23,6 +23,10 @@ class Runtime(Protocol):
         """The planner that speaks, loaded once in a process; None where the truth does."""
         ...
 
+    def policy(self, hand: str) -> Policy:
+        """The learned actor whose weights are in the folder `hand`, or that is shipped by that name."""
+        ...
+
     def agent(self, voice: Planner, policy: Policy, hold: np.ndarray, config: PracticeConfig) -> PracticeAgent:
         """An agent that asks `voice` with the memory of `planner`, and does `hold` until there is an answer."""
         ...

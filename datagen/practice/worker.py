@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -21,7 +22,7 @@ from datagen.practice.runtime import Runtime
 from datagen.practice.voices import DisturbedTruth, PlannerOrTruth, Voice
 from datagen.scale.jobs import Job, Outcome
 from predimem.episodes import episode_path
-from predimem.interfaces import Planner
+from predimem.interfaces import Planner, Policy
 from predimem.types import Observation, Tick
 
 CALM = DisturbanceConfig(
@@ -40,6 +41,7 @@ class PracticeWorker:
         torch.set_num_threads(1)
         self._config, self._files, self._runtime = config, dict(task_files), runtime
         self._planner = runtime.planner()
+        self._policy = runtime.policy(config.hand) if config.learned_hand else None
         self._task, self._env = "", None
 
     def close(self) -> None:
@@ -54,7 +56,7 @@ class PracticeWorker:
             env.reset(seed=job.seed)
         recorder = PracticeRecorder(env, episode_path(self._config.out, job.task, job.seed), job.seed)
         try:
-            report = _Episode(self._config, env, self._planner, self._runtime, job, watch).play(recorder)
+            report = _Episode(self._config, env, self._planner, self._policy, self._runtime, job, watch).play(recorder)
         finally:
             recorder.close()
         seconds = time.perf_counter() - start
@@ -85,15 +87,22 @@ class _Episode:
     """One episode in an environment that has been reset."""
 
     def __init__(
-        self, config: PracticeConfig, env: Any, planner: Planner | None, runtime: Runtime, job: Job, watch: Stopwatch
+        self,
+        config: PracticeConfig,
+        env: Any,
+        planner: Planner | None,
+        policy: Policy | None,
+        runtime: Runtime,
+        job: Job,
+        watch: Stopwatch,
     ):
         self._config, self._env, self._watch = config, env, watch
         self._episode_id = f"{job.task}/{job.seed}/practice"
         rng = np.random.default_rng([job.seed, env.task.task_id])
         disturbed = bool(rng.random() >= config.disturbances.undisturbed_share)
         disturbances = config.disturbances if disturbed else CALM
-        actor = make_oracle(env, config.hand)
-        if config.hand != SKILLS:  # it would wait for fingers that do not close
+        actor = make_oracle(env, config, policy)
+        if config.hand != SKILLS:  # the expert would wait for fingers that do not close
             disturbances = replace(disturbances, missed_share=0.0)
         self._hand = ClumsyHand(env, actor, disturbances, rng.spawn(1)[0])
         self._right = RightSubtask(env, actor)
@@ -105,6 +114,9 @@ class _Episode:
         else:
             self._voice = PlannerOrTruth(planner, self._labels, config.truth_spells, rng)
         self._agent = runtime.agent(self._voice, self._hand, actor.arm.action(), config)
+        self._look_every = config.picture_every
+        if policy is not None:
+            self._look_every = math.gcd(config.picture_every, config.actor_camera_every)
         self._images: Mapping[str, np.ndarray] = {}
         self._spoken: list[tuple[int, str]] = []
         self._nominated: list[tuple[int, int]] = []  # (when the planner's answer arrived, which step it nominated)
@@ -158,11 +170,11 @@ class _Episode:
                 stage, began = int(env.progress.stage[0]), step
 
     def _observe(self, step: int) -> tuple[Observation, bool]:
-        fresh = step % self._config.picture_every == 0
-        if fresh:
+        if step % self._look_every == 0:
             with self._watch.stage("pictures"):
                 seen = self._env.observe("rgb")
                 self._images = {name: data["rgb"][0].cpu().numpy().copy() for name, data in seen.items()}
+        fresh = step % self._config.picture_every == 0
         return Observation(step, self._images, self._env.proprioception(), step / CONTROL_HZ), fresh
 
     def _note(self, tick: Tick | None) -> None:

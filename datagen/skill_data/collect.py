@@ -16,7 +16,7 @@ from datagen.scale.run import BackendConfig, run_jobs
 from datagen.skill_data.config import SkillDataConfig
 from datagen.skill_data.labelled import Labelled, episode_of, look
 from datagen.skill_data.rollouts import MakePolicy, Rollout, play, start
-from datagen.skill_data.starts import draw_hand, leave, stages_of, wander, write
+from datagen.skill_data.starts import draw_hand, draw_stage, leave, wander, write
 from datagen.skills.snapshot import Snapshot
 from predimem.config import to_dict
 from predimem.episodes import episode_path, save_episode
@@ -82,10 +82,11 @@ class SkillWorker:
         """Independent states of the scene of a job."""
         env, arm = self._reset(job)
         subtasks = env.variant().subtasks
-        stages = stages_of(subtasks, self._config.skills)
         fresh, frames = Snapshot.of(env), []
-        for _ in range(3 * self._config.frames if stages else 0):
-            stage = int(rng.choice(stages))
+        for _ in range(3 * self._config.frames):
+            stage = draw_stage(subtasks, self._config.skills, rng)
+            if stage is None:
+                break
             scene = fresh.copy()
             held = leave(scene, arm, subtasks[:stage], rng)
             hand = draw_hand(scene, arm, held, subtasks[stage - 1] if stage else None, rng)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from datagen.arena.subtasks import Subtask
-from datagen.skills.delta_pose import Driver
 from datagen.skill_data.labelled import Labelled, look
-from datagen.skill_data.starts import draw_hand, leave, settle, stages_of, write
+from datagen.skill_data.starts import draw_hand, draw_stage, leave, settle, write
 from datagen.skills.arm import CLOSED, OPEN
+from datagen.skills.delta_pose import Driver
 from datagen.skills.snapshot import Snapshot
 from predimem.interfaces import Policy
 from predimem.types import Observation
@@ -42,9 +42,10 @@ class Rollout:
 def start(env: Any, driver: Driver, skills: Sequence[str], rng: np.random.Generator) -> int | None:
     """Begin before a random subtask of the episode that was reset; its index. None if it has none with an expert."""
     subtasks = env.variant().subtasks
-    stages = stages_of(subtasks, skills)
-    for _ in range(START_TRIES if stages else 0):
-        stage = int(rng.choice(stages))
+    for _ in range(START_TRIES):
+        stage = draw_stage(subtasks, skills, rng)
+        if stage is None:
+            return None
         scene = Snapshot.of(env)
         held = leave(scene, driver.arm, subtasks[:stage], rng)
         hand = draw_hand(scene, driver.arm, held, subtasks[stage - 1] if stage else None, rng)

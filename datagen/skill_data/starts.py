@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from datagen.arena.fixtures import DOOR, DRAWERS, JOINTS, KITCHEN, PLACES
 from datagen.arena.subtasks import Skill, Subtask
+from datagen.arena.tasks import TASKS
 from datagen.skills.arm import Arm
 from datagen.skills.door import OPENED_RAD
 from datagen.skills.drawer import LOOK_FROM_HANDLE_M, LOOK_PITCH_RAD, PULLED_M, nearest_forward
@@ -28,8 +31,25 @@ LATE_SHARE = 0.7  # of independent frames come from within the motion
 LONGEST_STEPS = 130
 
 
-def stages_of(subtasks: Sequence[Subtask], skills: Sequence[str]) -> list[int]:
-    return [i for i, s in enumerate(subtasks) if s.skill.value in skills]
+def draw_stage(subtasks: Sequence[Subtask], skills: Sequence[str], rng: np.random.Generator) -> int | None:
+    """The subtask to begin with, of one of `skills`; None if there is none. What few episodes ask for is drawn more
+    often: drawers are opened in every second episode, butter is put into the top one in a thirtieth."""
+    stages = [i for i, s in enumerate(subtasks) if s.skill.value in skills]
+    if not stages:
+        return None
+    weights = 1.0 / np.array([_times_an_episode().get(subtasks[i].label, 1.0) for i in stages])
+    return int(rng.choice(stages, p=weights / weights.sum()))
+
+
+@cache
+def _times_an_episode() -> dict[str, float]:
+    """Label -> how often it is asked for in an episode of the 26 tasks, on average."""
+    times: Counter[str] = Counter()
+    for task in TASKS:
+        for variant in task.variants:
+            for subtask in variant.subtasks:
+                times[subtask.label] += 1.0 / len(task.variants) / len(TASKS)
+    return dict(times)
 
 
 def leave(scene: Snapshot, arm: Arm, subtasks: Sequence[Subtask], rng: np.random.Generator) -> str:

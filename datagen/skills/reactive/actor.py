@@ -28,9 +28,11 @@ class ReactiveActor:
     done again, a pour at once. At a label that the task does not have, the arm stands still.
     """
 
-    def __init__(self, env: Any):
-        """env: an `ArenaEnv` of one world with joint targets, or a wrapper around one."""
+    def __init__(self, env: Any, rest_m: float = REST_M, rest_rad: float = REST_RAD):
+        """env: an `ArenaEnv` of one world with joint targets, or a wrapper around one. rest_m, rest_rad: a motion
+        whose next step is smaller has come to rest."""
         self._env = env.unwrapped
+        self._rest_m, self._rest_rad = rest_m, rest_rad
         self.reset()
 
     def reset(self) -> None:
@@ -66,12 +68,12 @@ class ReactiveActor:
             scene.adopt_grasps(self._known)
         self._known = scene
         advice = advise(self.arm, hand, scene, subtask)
-        self._resting = subtask.skill is Skill.POUR or _rests(advice, hand)
+        self._resting = subtask.skill is Skill.POUR or self._rests(advice, hand)
         self.arm.gripper, self.arm.q = advice.gripper, self.arm.true_q
         turn = rotation_matrix(advice.turn_rad / REACHED_SHARE)
         self.arm.point(hand.position + advice.step_m / REACHED_SHARE, turn @ hand.rotation)
 
-
-def _rests(advice: Advice, hand: Hand) -> bool:
-    opens = advice.gripper == OPEN and hand.gap_m < OPENED_GAP_M
-    return not opens and bool(np.linalg.norm(advice.step_m) < REST_M and np.linalg.norm(advice.turn_rad) < REST_RAD)
+    def _rests(self, advice: Advice, hand: Hand) -> bool:
+        opens = advice.gripper == OPEN and hand.gap_m < OPENED_GAP_M
+        step_m, turn_rad = np.linalg.norm(advice.step_m), np.linalg.norm(advice.turn_rad)
+        return not opens and bool(step_m < self._rest_m and turn_rad < self._rest_rad)

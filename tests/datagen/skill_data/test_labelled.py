@@ -1,15 +1,18 @@
 """Labelled pictures become episodes, and starts are what earlier subtasks leave."""
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from datagen.arena.subtasks import Skill
+from datagen.arena.tasks import task_of
 from datagen.skill_data.config import SkillDataConfig
-from datagen.skills.delta_pose import Driver
 from datagen.skill_data.labelled import OTHERS, Labelled, episode_of, others, possible, project
 from datagen.skill_data.rollouts import start, until_grip
-from datagen.skill_data.starts import draw_hand, leave, stages_of, wander, write
+from datagen.skill_data.starts import draw_hand, draw_stage, leave, wander, write
+from datagen.skills.delta_pose import Driver
 from datagen.skills.reactive.hold import holding
 from datagen.skills.snapshot import Hand, Snapshot
 from predimem.config import ConfigError
@@ -113,8 +116,18 @@ def test_a_start_in_physics_holds_what_it_shall_hold() -> None:
     assert stage is not None
     subtask = env.variant().subtasks[stage]
     assert holding(Hand.of(driver.arm), Snapshot.of(env), subtask.object)
-    assert stages_of(env.variant().subtasks, SKILLS) == list(range(8))
     env.close()
+
+
+def test_what_few_episodes_ask_for_is_started_with_more_often() -> None:
+    subtasks = task_of("ButterInEmptyDrawer").variants[0].subtasks
+    rng = np.random.default_rng(0)
+    drawn = Counter(draw_stage(subtasks, SKILLS, rng) for _ in range(900))
+    assert set(drawn) == set(range(len(subtasks)))
+    (placing,) = (i for i, subtask in enumerate(subtasks) if subtask.skill is Skill.PLACE)
+    assert drawn[placing] > 3 * drawn[0] > 0  # "open top drawer" is asked for in many tasks
+    assert {draw_stage(subtasks, ["Place"], rng) for _ in range(9)} == {placing}
+    assert draw_stage(subtasks, ["Pour"], rng) is None
 
 
 def test_one_picture_has_labels_of_other_variants_too() -> None:

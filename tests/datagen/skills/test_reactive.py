@@ -6,8 +6,8 @@ import pytest
 from datagen.arena.environment import ArenaEnv
 from datagen.arena.predicates import Held
 from datagen.arena.subtasks import Subtask, close_joint, open_joint, pick
-from datagen.skills.delta_pose import Driver
 from datagen.skills.arm import CLOSED, OPEN
+from datagen.skills.delta_pose import Driver
 from datagen.skills.labels import REACHED_SHARE, action_of, advance, chunk
 from datagen.skills.reactive.advice import Advice
 from datagen.skills.reactive.drawer import handle_m
