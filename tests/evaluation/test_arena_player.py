@@ -8,13 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import imageio.v3 as imageio
+import numpy as np
 import pytest
 
 import datagen.arena
 from datagen.arena.layout import draw_layout
 from datagen.arena.tasks import TASKS, task_of
 from predimem.agent import AgentConfig
-from predimem.assemble import Player, all_tasks, arena_control_mode, check_agents, task_categories, task_names
+from predimem.assemble import (
+    Player,
+    all_tasks,
+    arena_control_mode,
+    check_agents,
+    make_arena_environment,
+    task_categories,
+    task_names,
+)
 from predimem.clock import TimeConfig
 from predimem.evaluation.film import film_episode
 from predimem.evaluation.play import PlayConfig, RowConfig
@@ -134,6 +143,23 @@ def test_rows_have_their_weights_and_the_control_mode_of_their_actor(rows: Playe
         check_agents(["oracle"], "arena", ["oracle"])
     oracles = replace(rows._config, rows={"oracles": rows._config.rows["oracles"]})
     assert Player(oracles).provenance()["rows"]["oracles"]["weights"] == {}
+
+
+@pytest.mark.parametrize("solver", ["predimem", "maniskill"])
+def test_whoever_solves_inverse_kinematics_takes_the_actions_of_learned_actors(solver: str) -> None:
+    env = make_arena_environment("1", "pd_ee_delta_pose", 16, pictures=False, inverse_kinematics=solver)
+    try:
+        assert env.simulation.control_mode == ("pd_joint_pos" if solver == "predimem" else "pd_ee_delta_pose")
+        before = env.reset(900_000).state[:3]
+        assert env.action_dim == 7 and env.hold_action(None).tolist() == [0, 0, 0, 0, 0, 0, 1]
+        for _ in range(5):
+            after = env.step(np.array([-0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])).observation.state[:3]
+        np.testing.assert_allclose(after - before, [-0.11, 0.0, 0.0], atol=0.02)  # the arm covers some 40 %
+        for action in (np.zeros(8), np.full(7, np.nan)):
+            with pytest.raises(ValueError, match="an action of pd_ee_delta_pose is"):
+                env.step(action)
+    finally:
+        env.close()
 
 
 class ShortPlayer:
