@@ -21,14 +21,14 @@ SUITES = ("arena", "mikasa", "skills", "practice", "scenes")
 def make_data(
     path: Path,
     make_mikasa: MakeEnvironment,
-    make_runtime: Callable[[str], Runtime],
+    make_runtime: Callable[[str, str], Runtime],
     workers: int,
     ray: str | None,
     changes: Mapping[str, Any],
     retry_errors: bool = False,
 ) -> None:
     """changes: fields of the config to replace. make_mikasa: how MIKASA's environments are made. make_runtime: of
-    a driver of practice, the runtime in which it speaks.
+    a driver and a hand of practice, the runtime in which they act.
 
     Raises ConfigError for a faulty file, for an unknown suite, and for changes that the suite does not know.
     """
@@ -53,7 +53,7 @@ def make_data(
         from datagen.practice.practise import practice_summary, practise
 
         config = replace(load_config(PracticeConfig, path), **changes)
-        outcomes = practise(config, make_runtime(config.driver), backend, retry_errors=retry_errors)
+        outcomes = practise(config, make_runtime(config.driver, config.hand), backend, retry_errors=retry_errors)
         print(practice_summary(outcomes, config.out))
     else:
         from datagen.generation.generate import generate

@@ -21,7 +21,7 @@ from memory_bank import MemoryBank, MemoryConfig
 from predimem.agent import AgentConfig, DualSystemAgent, HoldAction
 from predimem.clock import SimulatedClock, TimeConfig
 from predimem.config import from_dict, to_dict
-from predimem.evaluation.play import EXPERT, INSTRUCTION, SCRIPTED, TRUTH, PlayConfig, RowConfig, Suite
+from predimem.evaluation.play import EXPERT, INSTRUCTION, SCRIPTED, SKILLS, TRUTH, PlayConfig, RowConfig, Suite
 from predimem.interfaces import Agent, Planner, Policy, Subscriber
 from predimem.oracles import (
     EpisodicAgent,
@@ -458,20 +458,29 @@ def make_training_environment(task: str) -> Any:
 class PracticeRuntime:
     """The runtime of an evaluation in which data of practice are made (`datagen.practice.worker.Runtime`).
 
-    driver: `truth`, or a planner: the folder of its weights, or the name of one that is shipped.
+    driver: `truth`, or a planner: the folder of its weights, or the name of one that is shipped. hand: `skills`,
+    `expert`, or likewise an actor. Raises WeightsError where there are none.
     """
 
     driver: str
+    hand: str = SKILLS
+
+    def __post_init__(self) -> None:
+        for name, others in ((self.driver, (TRUTH,)), (self.hand, SCRIPTED)):
+            if name not in others:
+                _folder(name)
 
     def planner(self) -> Any:
         if self.driver == TRUTH:
             return None
         return _loaded_planner(_folder(self.driver))
 
-    def policy(self, hand: str) -> Any:
+    def policy(self) -> Any:
+        if self.hand in SCRIPTED:
+            return None
         from actor.policy import load_policy
 
-        return load_policy(_folder(hand))
+        return load_policy(_folder(self.hand))
 
     def agent(self, voice: Planner, policy: Policy, hold: np.ndarray, config: Any) -> PlannedAgent:
         """config: `plan_every_steps` and `s2_latency_steps` of it. The skills answer for the very step."""

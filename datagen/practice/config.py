@@ -109,7 +109,7 @@ class PracticeConfig:
         for name in ("s2_latency_steps", "max_overtime_s"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} must be >= 0, got {getattr(self, name)}")
-        if self.learned_hand and self.control_mode != "pd_joint_pos":
+        if self.hand not in (SKILLS, EXPERT) and self.control_mode != "pd_joint_pos":
             raise ConfigError(f"control_mode: the learned actor {self.hand} is carried out with pd_joint_pos alone")
         if self.driver != TRUTH and self.plan_every_steps % self.picture_every:
             raise ConfigError(
@@ -120,10 +120,6 @@ class PracticeConfig:
             check_training_seed(seed, "first_seed, episodes")
         if len(set(self.tasks)) != len(self.tasks):
             raise ConfigError(f"each task may be listed once, got {', '.join(self.tasks)}")
-
-    @property
-    def learned_hand(self) -> bool:
-        return self.hand not in (SKILLS, EXPERT)
 
     @property
     def seeds(self) -> range:

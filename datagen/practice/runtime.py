@@ -23,8 +23,8 @@ class Runtime(Protocol):
         """The planner that speaks, loaded once in a process; None where the truth does."""
         ...
 
-    def policy(self, hand: str) -> Policy:
-        """The learned actor whose weights are in the folder `hand`, or that is shipped by that name."""
+    def policy(self) -> Policy | None:
+        """The learned actor that is the hand, loaded once in a process; None where that knows the true state."""
         ...
 
     def agent(self, voice: Planner, policy: Policy, hold: np.ndarray, config: PracticeConfig) -> PracticeAgent:

@@ -41,7 +41,7 @@ class PracticeWorker:
         torch.set_num_threads(1)
         self._config, self._files, self._runtime = config, dict(task_files), runtime
         self._planner = runtime.planner()
-        self._policy = runtime.policy(config.hand) if config.learned_hand else None
+        self._policy = runtime.policy()
         self._task, self._env = "", None
 
     def close(self) -> None:

@@ -82,6 +82,9 @@ class Sleeps(PoursForever):
 class Runtime(PracticeRuntime):
     """The real runtime with a planner of ours."""
 
+    def __post_init__(self) -> None:
+        """It needs no weights."""
+
     def planner(self) -> PoursForever:
         return PoursForever() if self.driver == "pours" else Sleeps()
 

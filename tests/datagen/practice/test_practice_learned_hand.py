@@ -1,6 +1,5 @@
 """A learned actor as the hand: its actions are carried out, and what it has done is known."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from predimem.assemble import PracticeRuntime
 from predimem.config import ConfigError
 from predimem.episodes import episode_path, load_episode
 from predimem.types import ActionChunk, Observation
+from predimem.weight_files import WeightsError
 from tests.datagen.skills import arena
 
 
@@ -62,6 +62,8 @@ def test_it_carries_out_actions_and_tells_when_the_motion_has_ended() -> None:
 
 
 def test_faulty_configs() -> None:
+    with pytest.raises(WeightsError, match="no weights for 'skils'"):
+        PracticeRuntime("truth", "skils")
     with pytest.raises(ConfigError, match="the learned actor a is carried out with pd_joint_pos alone"):
         PracticeConfig(hand="a", control_mode="pd_ee_delta_pose")
     with pytest.raises(ConfigError, match="execute_steps must be >= 1, got 0"):
@@ -72,8 +74,7 @@ def test_faulty_configs() -> None:
 def test_an_episode_with_the_shipped_actor(tmp_path: Path) -> None:
     calm = DisturbanceConfig(undisturbed_share=1.0)
     config = PracticeConfig(out=str(tmp_path), tasks=("1",), episodes=1, hand="arena-actor", disturbances=calm)
-    (outcome,) = practise(config, PracticeRuntime("truth"), progress=False)
+    (outcome,) = practise(config, PracticeRuntime("truth", "arena-actor"), progress=False)
     episode = load_episode(episode_path(tmp_path, outcome.task, config.first_seed))
     assert outcome.kept and episode.metadata["hand"] == "arena-actor" and len(episode) > 60
     assert episode.image_steps.tolist() == [t % 10 == 0 for t in range(len(episode))], "though it looks more often"
-    assert replace(config, hand="skills").learned_hand is False
