@@ -46,8 +46,9 @@ class Driver:
         self._env.step(self.joints(action))
 
 
-class DeltaPoseEnv(gymnasium.ActionWrapper):
-    """An arena of joint targets (`pd_joint_pos`, one world) that takes actions of `pd_ee_delta_pose`, float [7]."""
+class DeltaPoseEnv(gymnasium.Wrapper):
+    """An arena of joint targets (`pd_joint_pos`, one world) that takes actions of `pd_ee_delta_pose`, float [7], and
+    counts those that it has to clip among `clipped_actions`."""
 
     def __init__(self, env: gymnasium.Env):
         super().__init__(env)
@@ -55,8 +56,12 @@ class DeltaPoseEnv(gymnasium.ActionWrapper):
 
     def reset(self, **kwargs: Any) -> tuple[Any, dict[str, Any]]:
         first = super().reset(**kwargs)
-        self._driver = Driver(self.unwrapped)
+        self._driver, self._clipped = Driver(self.unwrapped), 0
         return first
 
-    def action(self, action: np.ndarray) -> np.ndarray:
-        return self._driver.joints(action)
+    def step(self, action: np.ndarray) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+        joints = self._driver.joints(action)
+        self._clipped += bool(np.abs(action).max() > 1.0)
+        observation, reward, terminated, truncated, info = super().step(joints)
+        info["clipped_actions"] = info["clipped_actions"] + self._clipped
+        return observation, reward, terminated, truncated, info

@@ -26,8 +26,8 @@ AFTER_STEPS, MOST_STEPS = 8, 400
 def play(task: str, seeds: range, steps: int, tried: dict[str, list[bool]]) -> int:
     """How many of the episodes were solved; attempts at subtasks go to `tried`."""
     from datagen.arena.environment import ArenaEnv
-    from datagen.skills.delta_pose import Driver
     from datagen.skill_data.evaluate import kind_of
+    from datagen.skills.delta_pose import Driver
     from datagen.skills.labels import chunk
     from datagen.skills.snapshot import Hand, Snapshot
 

@@ -155,6 +155,7 @@ def test_whoever_solves_inverse_kinematics_takes_the_actions_of_learned_actors(s
         for _ in range(5):
             after = env.step(np.array([-0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])).observation.state[:3]
         np.testing.assert_allclose(after - before, [-0.11, 0.0, 0.0], atol=0.02)  # the arm covers some 40 %
+        assert [env.step(np.array([z, 0, 0, 0, 0, 0, 1])).info["clipped_actions"] for z in (0.0, 1.5, 0.0)] == [0, 1, 1]
         for action in (np.zeros(8), np.full(7, np.nan)):
             with pytest.raises(ValueError, match="an action of pd_ee_delta_pose is"):
                 env.step(action)
