@@ -51,7 +51,7 @@ def look(env: Any, arm: Arm, subtask: Subtask, steps: int, known: Snapshot, rng:
     chosen = {s.label: s for s in (subtask, *others(env.task, subtask, hand, scene, rng))}
     chunks = {label: chunk(arm, hand, scene, s, steps) for label, s in chosen.items()}
     known.adopt_grasps(scene)
-    points = {label: target_m(scene, s) for label, s in chosen.items()}
+    points = {label: target_m(hand, scene, s) for label, s in chosen.items()}
     sizes = [picture.shape[1::-1] for picture in pictures.values()]
     return Labelled(
         images=pictures,

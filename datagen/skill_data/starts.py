@@ -29,6 +29,7 @@ WORKSPACE_LOW_M, WORKSPACE_HIGH_M = (-0.36, -0.28, 0.16), (0.02, 0.32, 0.46)  # 
 PULLED_SPREAD_M, PLACED_SPREAD_M, GRASP_SPREAD_M = 0.012, 0.008, 0.004
 LATE_SHARE = 0.7  # of independent frames come from within the motion
 LONGEST_STEPS = 130
+LOST_SHARE = 0.15  # of what should be in the hand was never picked up: whoever is to place it has to pick it up first
 
 
 def draw_stage(subtasks: Sequence[Subtask], skills: Sequence[str], rng: np.random.Generator) -> int | None:
@@ -69,7 +70,9 @@ def leave(scene: Snapshot, arm: Arm, subtasks: Sequence[Subtask], rng: np.random
 
 
 def draw_hand(scene: Snapshot, arm: Arm, held: str, before: Subtask | None, rng: np.random.Generator) -> Hand:
-    """Where the subtask `before` may have left the hand, or anywhere; what it holds is put into it."""
+    """Where the subtask `before` may have left the hand, or anywhere; what it holds is put into it, or was lost."""
+    if held and rng.random() < LOST_SHARE:
+        held = ""
     turn = rotation_matrix(rng.normal(0.0, (0.06, 0.06, 0.35)))
     position, rotation = rng.uniform(WORKSPACE_LOW_M, WORKSPACE_HIGH_M), turn @ arm.rest_rotation
     gap_m = OPEN_GAP_M

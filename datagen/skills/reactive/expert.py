@@ -17,7 +17,7 @@ from datagen.skills.reactive.advice import Advice
 from datagen.skills.reactive.door import close_door, door_handle_m, open_door
 from datagen.skills.reactive.drawer import close_drawer, handle_m, open_drawer
 from datagen.skills.reactive.hold import holding
-from datagen.skills.reactive.pick_place import floor_m, pick, place
+from datagen.skills.reactive.pick_place import floor_m, pick, place, rests
 from datagen.skills.reactive.pour import pour
 from datagen.skills.snapshot import Hand, Snapshot
 
@@ -36,10 +36,16 @@ def advise(arm: Arm, hand: Hand, scene: Snapshot, subtask: Order) -> Advice:
     return (open_drawer if subtask.skill is Skill.OPEN else close_drawer)(arm, hand, scene, target)
 
 
-def target_m(scene: Snapshot, subtask: Order) -> np.ndarray:
-    """[3]: what a picture should be searched for: the object to pick or pour over, the slot, or the handle."""
-    if subtask.skill in (Skill.MOVE, Skill.POUR):
-        return scene.position_m(subtask.target)
+def target_m(hand: Hand, scene: Snapshot, subtask: Order) -> np.ndarray:
+    """[3]: where the hand has to go, and what a picture should be searched for: the object to pick, also where that
+    is to be placed or poured from and is not held, then the slot or what is poured over; or the handle."""
+    object, target = subtask.object, subtask.target
+    if subtask.skill is Skill.MOVE:
+        return scene.position_m(target)
+    if subtask.skill is Skill.POUR:
+        return scene.position_m(target if holding(hand, scene, object) else object)
     if subtask.skill is Skill.PLACE:
-        return floor_m(scene, subtask.object, subtask.target)
-    return door_handle_m(scene) if subtask.target == DOOR else handle_m(scene, subtask.target)
+        if not holding(hand, scene, object) and not rests(scene, object, target):
+            return scene.position_m(object)
+        return floor_m(scene, object, target)
+    return door_handle_m(scene) if target == DOOR else handle_m(scene, target)

@@ -50,10 +50,9 @@ def pick(arm: Arm, hand: Hand, scene: Snapshot, object: str) -> Advice:
 def place(arm: Arm, hand: Hand, scene: Snapshot, object: str, where: str) -> Advice:
     floor = floor_m(scene, object, where)
     height = half_height_m(scene, object)
-    resting = scene.position_m(object) - height * UP - floor
     inside = PLACES[where].frame == DOOR
     if not holding(hand, scene, object):
-        if np.linalg.norm(resting[:2]) < 0.05 and abs(resting[2]) < 0.04:  # it is there
+        if rests(scene, object, where):
             if around(hand, scene, object) and hand.gap_m <= OPENED_GAP_M:
                 return stay(OPEN)
             out = inside and hand.position[0] > _mouth_x_m(scene, where) - BEFORE_M
@@ -104,6 +103,12 @@ def _mouth_x_m(scene: Snapshot, where: str) -> float:
 
 def over_cabinet(hand: Hand) -> bool:
     return bool(hand.position[0] > CABINET_FROM_M[0] and hand.position[1] > CABINET_FROM_M[1])
+
+
+def rests(scene: Snapshot, object: str, where: str) -> bool:
+    """Whether a thing has been put into its place."""
+    off = scene.position_m(object) - half_height_m(scene, object) * UP - floor_m(scene, object, where)
+    return bool(np.linalg.norm(off[:2]) < 0.05 and abs(off[2]) < 0.04)
 
 
 def floor_m(scene: Snapshot, object: str, place: str) -> np.ndarray:

@@ -5,7 +5,7 @@ import pytest
 
 from datagen.arena.environment import ArenaEnv
 from datagen.arena.predicates import Held
-from datagen.arena.subtasks import Subtask, close_joint, open_joint, pick
+from datagen.arena.subtasks import Skill, Subtask, close_joint, open_joint, pick
 from datagen.skills.arm import CLOSED, OPEN
 from datagen.skills.delta_pose import Driver
 from datagen.skills.labels import REACHED_SHARE, action_of, advance, chunk
@@ -13,7 +13,7 @@ from datagen.skills.reactive.advice import Advice
 from datagen.skills.reactive.drawer import handle_m
 from datagen.skills.reactive.expert import advise, target_m
 from datagen.skills.reactive.hold import grasped_width_m, holding
-from datagen.skills.rotations import angle_between_rad
+from datagen.skills.rotations import UP, angle_between_rad
 from datagen.skills.snapshot import Hand, Snapshot
 from tests.datagen.skills import arena
 
@@ -167,13 +167,37 @@ def test_things_in_a_drawer_move_with_it() -> None:
 
 def test_targets() -> None:
     env = arena(4, 1000)
-    scene = Snapshot.of(env)
-    np.testing.assert_allclose(target_m(scene, pick("", "butter")), scene.position_m("butter"))
+    arm, scene = Driver(env).arm, Snapshot.of(env)
+    hand, butter = Hand.of(arm), scene.position_m("butter").copy()
+    np.testing.assert_allclose(target_m(hand, scene, pick("", "butter")), butter)
     door = scene.position_m("microwave")
-    assert np.linalg.norm(target_m(scene, open_joint("", "microwave")) - door) < 0.25
+    assert np.linalg.norm(target_m(hand, scene, open_joint("", "microwave")) - door) < 0.25
     scene.openings["microwave"] = 1.6  # swung open: to the robot's right
-    assert target_m(scene, close_joint("", "microwave"))[1] < door[1] - 0.15
+    assert target_m(hand, scene, close_joint("", "microwave"))[1] < door[1] - 0.15
     assert not bool(Held("butter")(env.world())[0])
+    env.close()
+
+
+def test_what_is_to_be_placed_or_poured_from_is_looked_for_until_it_is_held() -> None:
+    env = arena(4, 1000)
+    arm, scene = Driver(env).arm, Snapshot.of(env)
+    hand, butter = Hand.of(arm), scene.position_m("butter").copy()
+    placing = next(s for s in env.variant().subtasks if s.skill is Skill.PLACE)
+    np.testing.assert_allclose(target_m(hand, scene, placing), butter)
+    position, rotation = scene.grasp(arm, "butter")
+    holds = Hand(position, rotation, 0.0)
+    holds = Hand(position, rotation, grasped_width_m(holds, scene, "butter"))
+    assert holding(holds, scene, "butter")
+    slot = target_m(holds, scene, placing)
+    assert slot[0] > butter[0] + 0.1, "in the drawer"
+    scene.carry("butter", holds, holds.moved(slot + 0.02 * UP - butter, np.zeros(3)))
+    np.testing.assert_allclose(target_m(hand, scene, placing), slot, atol=0.01)
+    env.close()
+
+    env = arena(10, 1000)
+    scene, hand = Snapshot.of(env), Hand.of(Driver(env).arm)
+    pouring = next(s for s in env.variant().subtasks if s.skill is Skill.POUR)
+    np.testing.assert_allclose(target_m(hand, scene, pouring), scene.position_m(pouring.object))
     env.close()
 
 
