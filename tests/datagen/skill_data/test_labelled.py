@@ -119,6 +119,20 @@ def test_a_start_in_physics_holds_what_it_shall_hold() -> None:
     env.close()
 
 
+def test_some_of_what_the_hand_should_hold_was_never_picked_up() -> None:
+    env = arena(2, 20_001)
+    arm, rng = Driver(env).arm, np.random.default_rng(0)
+    object, held = env.variant().subtasks[0].object, 0
+    for _ in range(80):
+        scene = Snapshot.of(env)
+        hand = draw_hand(scene, arm, object, None, rng)
+        lies = scene.position_m(object).tolist() == Snapshot.of(env).position_m(object).tolist()
+        assert holding(hand, scene, object) != lies
+        held += not lies
+    assert 52 <= held <= 78, "five of six"
+    env.close()
+
+
 def test_what_few_episodes_ask_for_is_started_with_more_often() -> None:
     subtasks = task_of("ButterInEmptyDrawer").variants[0].subtasks
     rng = np.random.default_rng(0)
