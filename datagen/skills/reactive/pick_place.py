@@ -12,7 +12,7 @@ from datagen.skills.drawer import TRANSIT_M
 from datagen.skills.insert import BEFORE_M, LOWEST_M, PITCH_RAD
 from datagen.skills.insert import CARRY_M as INSIDE_CARRY_M
 from datagen.skills.insert import RELEASE_M as INSIDE_RELEASE_M
-from datagen.skills.pick import EMPTY_GAP_M, PALM_M, easiest, half_height_m, wrist_rad
+from datagen.skills.pick import EMPTY_GAP_M, PALM_M, easiest, half_height_m
 from datagen.skills.place import RELEASE_M, RIM_M, RIM_ROOM_M, slot_m, table_point_m
 from datagen.skills.reactive.advice import STEP_M, Advice, approach, near, rise, stay, towards
 from datagen.skills.reactive.drawer import facing_ahead
@@ -26,7 +26,7 @@ OVER_THINGS_M = 0.30  # the way down to a grasp begins so far above it: over han
 REST_M = 0.30  # of the TCP when something has been put down
 ROOMY_M = 0.025  # aside is near enough where there is room
 STEEP_RAD = 0.9  # below the horizon, until the hand is before the microwave
-ROOMY_RAD = 1.9  # of the last joint from its rest, with some to spare to its limits
+WRIST_LIMIT_RAD = 2.7  # of the last joint, with 0.2 to spare
 OVER_M = 0.07  # aside of the microwave's place, the hand stays high
 AHEAD = np.array([1.0, 0.0, 0.0])
 CARRY_M = 0.12  # what is carried sideways is so high above the floor of its place
@@ -122,13 +122,17 @@ def nearer_way(arm: Arm, hand: Hand, scene: Snapshot, point: np.ndarray, rotatio
     other = rotation @ FLIP
     if angle_between_rad(hand.rotation, rotation) <= angle_between_rad(hand.rotation, other):
         return rotation
-    return other if _wrist_rad(arm, scene, point, other) < ROOMY_RAD else rotation
+    return other if _has_room(arm, scene, point, other) else rotation
 
 
-def _wrist_rad(arm: Arm, scene: Snapshot, point: np.ndarray, rotation: np.ndarray) -> float:
-    """`pick.wrist_rad`, once for a pose: it asks the arm's inverse kinematics."""
-    key = f"wrist {np.round(point, 2).tolist()} {np.round(rotation[:2, 0], 1).tolist()}"
-    return scene.once(key, lambda: wrist_rad(arm, point, rotation))
+def _has_room(arm: Arm, scene: Snapshot, point: np.ndarray, rotation: np.ndarray) -> bool:
+    """Whether a pose is within reach, and the wrist within its limits there; asked once for a pose."""
+
+    def room() -> bool:
+        q, reached = arm.kinematics.solve(point, rotation)
+        return reached and bool(abs(q[6]) < WRIST_LIMIT_RAD)
+
+    return scene.once(f"wrist {np.round(point, 2).tolist()} {np.round(rotation[:2, 0], 1).tolist()}", room)
 
 
 def facing_down(arm: Arm, scene: Snapshot, point: np.ndarray, yaw_rad: float) -> np.ndarray:
