@@ -18,7 +18,7 @@ GRIPPED_M = 0.03  # the bar slides and turns between the fingers
 SWUNG_ENOUGH_RAD, OPEN_ENOUGH_RAD = 1.64, 1.54
 PUSHED_ENOUGH_RAD, SHUT_ENOUGH_RAD = 0.015, 0.04
 HIGH_M = 0.38  # of the TCP over the open door,
-CLEAR_M = 0.10  # until it is so far inside of it
+CLEAR_M, BLEND_M = 0.10, 0.06  # until it is so far inside of it
 OVER_M = 0.17  # the way down to where the door is pushed begins so far above it
 PUSH_AT_M = (MICROWAVE.width_m - doors.PUSH_INSET_M, MICROWAVE.height_m - doors.PUSH_BELOW_M)  # along the door, and up
 PUSHED_M = (0.035, 0.022)  # so far aside and above or below of there it is pushed as well
@@ -48,11 +48,7 @@ def open_door(arm: Arm, hand: Hand, scene: Snapshot) -> Advice:
             return stay(OPEN) if near(hand, handle, 0.05) else rise(hand, HIGH_M, OPEN)
         if near(hand, handle, doors.BEFORE_M):
             return Advice(-STEP_M * axis, np.zeros(3), OPEN)
-        if in_door_frame(scene, hand.position)[0] > CLEAR_M:
-            return towards(hand, arm.home_position, arm.rest_rotation, OPEN)
-        if hand.position[2] < HIGH_M - 0.05:  # over the door, not through it
-            return rise(hand, HIGH_M, OPEN)
-        return towards(hand, np.array([*arm.home_position[:2], HIGH_M]), arm.rest_rotation, OPEN)
+        return _home(arm, hand, scene)
     if pulling:
         ahead = angle + SWING_RAD
         pull, off = door_handle_m(scene, ahead) - handle, handle - hand.position
@@ -64,6 +60,18 @@ def open_door(arm: Arm, hand: Hand, scene: Snapshot) -> Advice:
             return stay(CLOSED)
         return Advice(-0.2 * STEP_M * axis, np.zeros(3), OPEN)
     return approach(hand, handle, rotation, axis, doors.BEFORE_M, CLOSED, OPEN)
+
+
+def _home(arm: Arm, hand: Hand, scene: Snapshot) -> Advice:
+    """Over the open door, not through it. One flows into the other: at an edge between up and home, an actor that does
+    not see a centimetre stays for ever."""
+    clear = float(np.clip((in_door_frame(scene, hand.position)[0] - CLEAR_M) / BLEND_M + 0.5, 0.0, 1.0))
+    height = clear * float(arm.home_position[2]) + (1 - clear) * HIGH_M
+    over = float(np.clip((hand.position[2] - HIGH_M + 0.05) / BLEND_M + 1.0, 0.0, 1.0))
+    error = np.array([*arm.home_position[:2], height]) - hand.position
+    step = max(clear, over) * limited(GAIN * error * [1.0, 1.0, 0.0], STEP_M)
+    step[2] = np.clip(GAIN * error[2], -STEP_M, STEP_M)
+    return Advice(step, turn_to(hand, arm.rest_rotation), OPEN)
 
 
 def close_door(arm: Arm, hand: Hand, scene: Snapshot) -> Advice:
