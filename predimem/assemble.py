@@ -391,7 +391,7 @@ def make_arena_environment(
         render_backend="auto" if pictures else None,
     )
     if driven:
-        from datagen.skills.delta_pose import DeltaPoseEnv
+        from datagen.skills.delta_pose_env import DeltaPoseEnv
 
         env = DeltaPoseEnv(env)
     return ArenaEnvironment(env, camera_every=None)

@@ -26,7 +26,7 @@ SIMULATORS = ("mani_skill", "mikasa_robo_suite", "sapien", "gymnasium", "open3d"
 HEAVY = ("torch", "torchvision", "transformers", "swift", *SIMULATORS)
 # The arena's scene, written against the simulator; only the entry point of its environments loads it.
 SCENE_PARTS = ("environment", "furniture", "groceries", "looks", "mats", "parts", "reading", "saving", "shading")
-SCENE = tuple(f"datagen.arena.{name}" for name in (*SCENE_PARTS, "time_limit"))
+SCENE = (*(f"datagen.arena.{name}" for name in (*SCENE_PARTS, "time_limit")), "datagen.skills.delta_pose_env")
 MS_SWIFT_PLUGIN = "planner.sft"  # loaded by `swift sft`, never by our own code
 
 

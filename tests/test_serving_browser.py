@@ -87,6 +87,7 @@ def loaded(page: Any, selector: str) -> bool:
     return page.eval_on_selector_all(f"{selector} img", script)
 
 
+@pytest.mark.slow
 def test_the_shipped_system_from_its_first_picture_to_its_last(page: Any, tmp_path: Path) -> None:
     """A recorded episode: the cube is shown, hidden, and one among five; the page follows, and can go back."""
     prompt, rows = recorded()
