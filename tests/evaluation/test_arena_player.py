@@ -150,7 +150,7 @@ def test_whoever_solves_inverse_kinematics_takes_the_actions_of_learned_actors(s
     env = make_arena_environment("1", "pd_ee_delta_pose", 16, pictures=False, inverse_kinematics=solver)
     try:
         assert env.simulation.control_mode == ("pd_joint_pos" if solver == "predimem" else "pd_ee_delta_pose")
-        before = env.reset(900_000).state[:3]
+        before = after = env.reset(900_000).state[:3]
         assert env.action_dim == 7 and env.hold_action(None).tolist() == [0, 0, 0, 0, 0, 0, 1]
         for _ in range(5):
             after = env.step(np.array([-0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])).observation.state[:3]

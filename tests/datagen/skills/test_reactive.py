@@ -184,7 +184,9 @@ def test_what_is_to_be_placed_or_poured_from_is_looked_for_until_it_is_held() ->
     hand, butter = Hand.of(arm), scene.position_m("butter").copy()
     placing = next(s for s in env.variant().subtasks if s.skill is Skill.PLACE)
     np.testing.assert_allclose(target_m(hand, scene, placing), butter)
-    position, rotation = scene.grasp(arm, "butter")
+    grasp = scene.grasp(arm, "butter")
+    assert grasp is not None
+    position, rotation = grasp
     holds = Hand(position, rotation, 0.0)
     holds = Hand(position, rotation, grasped_width_m(holds, scene, "butter"))
     assert holding(holds, scene, "butter")
