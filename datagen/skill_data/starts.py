@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -45,7 +45,7 @@ def draw_stage(subtasks: Sequence[Subtask], skills: Sequence[str], rng: np.rando
 @cache
 def _times_an_episode() -> dict[str, float]:
     """Label -> how often it is asked for in an episode of the 26 tasks, on average."""
-    times: Counter[str] = Counter()
+    times: defaultdict[str, float] = defaultdict(float)
     for task in TASKS:
         for variant in task.variants:
             for subtask in variant.subtasks:

@@ -169,6 +169,9 @@ class ShortPlayer:
     def __init__(self, environment: ArenaEnvironment):
         self._environment = environment
 
+    def true_keyframes(self, states: np.ndarray, hz: float) -> None:
+        """Nobody annotates them."""
+
     def play(self, task: str, agent: str, seed: int, subscribers: Sequence[Subscriber]) -> EpisodeResult:
         return run_episode(self._environment, RandomAgent(7), task, agent, seed, subscribers)
 
