@@ -13,7 +13,7 @@ from datagen.skills.reactive.actor import ReactiveActor
 from predimem.interfaces import Policy
 from predimem.types import ActionChunk, Observation
 
-REST_M, REST_RAD = 0.006, 0.036  # it comes to rest less exactly than the expert that it imitates
+REST_M = 0.006  # it comes to rest less exactly than the expert that it imitates
 
 
 class LearnedHand:
@@ -24,7 +24,7 @@ class LearnedHand:
         `pd_ee_delta_pose`, of which `execute_steps` are carried out before it is asked again."""
         self._policy, self._execute_steps = policy, execute_steps
         self._driver = Driver(env)
-        self._expert = ReactiveActor(env, REST_M, REST_RAD)
+        self._expert = ReactiveActor(env, REST_M)
         self._actions: list[np.ndarray] = []
         self._last = np.r_[self.arm.true_q, self.arm.gripper].astype(np.float32)
         self._label = ""

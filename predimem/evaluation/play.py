@@ -72,7 +72,7 @@ class PlayConfig:
     rendering: of mikasa: `stock` meshes for figures to quote, `fast` (decimated) ones for studies.
     image_px: width and height of the arena's pictures. actor_camera_every: control steps from one picture
     of the arena to the next where a learned actor looks. inverse_kinematics: who turns its actions
-    (`pd_ee_delta_pose`) into joint angles, our solver, as in the data that it was trained on and three times as fast,
+    (`pd_ee_delta_pose`) into joint angles, our solver, as in the data that it was trained on and faster,
     or ManiSkill's controller. rows: of the arena, name -> learned system.
     task_files: name -> file of the arena's tasks that are not among the 26."""
 

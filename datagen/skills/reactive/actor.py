@@ -28,11 +28,11 @@ class ReactiveActor:
     done again, a pour at once. At a label that the task does not have, the arm stands still.
     """
 
-    def __init__(self, env: Any, rest_m: float = REST_M, rest_rad: float = REST_RAD):
-        """env: an `ArenaEnv` of one world with joint targets, or a wrapper around one. rest_m, rest_rad: a motion
-        whose next step is smaller has come to rest."""
+    def __init__(self, env: Any, rest_m: float = REST_M):
+        """env: an `ArenaEnv` of one world with joint targets, or a wrapper around one. rest_m: a motion whose
+        next step is smaller, and turns less than `REST_RAD`, has come to rest."""
         self._env = env.unwrapped
-        self._rest_m, self._rest_rad = rest_m, rest_rad
+        self._rest_m = rest_m
         self.reset()
 
     def reset(self) -> None:
@@ -76,4 +76,4 @@ class ReactiveActor:
     def _rests(self, advice: Advice, hand: Hand) -> bool:
         opens = advice.gripper == OPEN and hand.gap_m < OPENED_GAP_M
         step_m, turn_rad = np.linalg.norm(advice.step_m), np.linalg.norm(advice.turn_rad)
-        return not opens and bool(step_m < self._rest_m and turn_rad < self._rest_rad)
+        return not opens and bool(step_m < self._rest_m and turn_rad < REST_RAD)
