@@ -13,7 +13,7 @@ from openpi_client.websocket_client_policy import WebsocketClientPolicy
 
 from memory_bank import MemoryBank
 from predimem.agent import AgentConfig, DualSystemAgent
-from predimem.assemble import make_served
+from predimem.assemble.served import make_served
 from predimem.clock import SimulatedClock
 from predimem.evaluation.suites.mikasa import hold_action
 from predimem.serving.config import ModelsConfig

@@ -18,7 +18,8 @@ from tqdm import tqdm
 
 from datagen.arena.task import CATEGORIES, Task
 from datagen.arena.tasks import TASKS, task_of
-from predimem.assemble import PlayConfig, Player
+from predimem.assemble.player import Player
+from predimem.evaluation.play import PlayConfig
 from predimem.types import EpisodeResult, Observation, StepResult, Tick
 
 DOCS = Path(__file__).parents[1]

@@ -84,7 +84,10 @@ def harness(
     """Let MIKASA-Robo's own evaluation code grade an agent, on its own seeds and all of its cameras."""
     from tqdm import tqdm
 
-    from predimem.assemble import PlayConfig, Player, check_agents, check_tasks
+    from predimem.assemble.names import check_agents
+    from predimem.assemble.player import Player
+    from predimem.assemble.tasks import check_tasks
+    from predimem.evaluation.play import PlayConfig
 
     check_agents(split(agents))
     check_tasks(split(tasks))
@@ -101,16 +104,9 @@ def harness(
 
 
 def _evaluate(settings: EvaluationFile, overwrite: bool = False, retry_errors: bool = False) -> None:
-    from predimem.assemble import (
-        all_tasks,
-        check_agents,
-        check_weights,
-        make_player,
-        task_categories,
-        task_files,
-        task_horizons,
-        task_names,
-    )
+    from predimem.assemble.names import check_agents, check_weights
+    from predimem.assemble.player import make_player
+    from predimem.assemble.tasks import all_tasks, task_categories, task_files, task_horizons, task_names
     from predimem.evaluation.run import EvaluationConfig, run_evaluation
     from predimem.evaluation.video import LONG_EPISODES, Film
 
@@ -146,7 +142,7 @@ def _evaluate(settings: EvaluationFile, overwrite: bool = False, retry_errors: b
 
 
 def _verify(results: Path, sample: int, seed: int, workers: int, weights: str | None) -> None:
-    from predimem.assemble import make_player
+    from predimem.assemble.player import make_player
     from predimem.evaluation.play import played_with
     from predimem.evaluation.verify import format_verification, verify_results
 

@@ -23,7 +23,9 @@ def play_one(
     weights: Weights = None,
 ) -> None:
     """Play one episode of the arena and film it: both cameras, the subtask, the stages, the outcome."""
-    from predimem.assemble import Player, check_agents, check_weights, task_files, task_names
+    from predimem.assemble.names import check_agents, check_weights
+    from predimem.assemble.player import Player
+    from predimem.assemble.tasks import task_files, task_names
     from predimem.evaluation.film import film_episode
     from predimem.evaluation.play import evaluation_settings
 

@@ -29,7 +29,7 @@ class RobotSpec:
 
 @dataclass(frozen=True)
 class Served:
-    """The models, as `predimem.assemble.make_served` gives them.
+    """The models, as `predimem.assemble.served.make_served` gives them.
 
     make_planner: builds S2 in its own process, so it can be pickled; None: there is no planner, the task is the
     subtask. memory: the memory that the planner was trained with. weights: model -> hash.

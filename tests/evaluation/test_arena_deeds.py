@@ -83,9 +83,10 @@ def test_pouring_into_the_other_mug() -> None:
     """The script of seed 0 in an episode in which the other mug was asked for."""
     from datagen.arena.layout import draw_layout
     from datagen.arena.tasks import task_of
-    from predimem.assemble import PlayConfig, Player
+    from predimem.assemble.player import Player
     from predimem.evaluation.episode_log import LogRecorder
     from predimem.evaluation.failures import explain
+    from predimem.evaluation.play import PlayConfig
 
     task = task_of(10)
     other = next(s for s in range(9) if draw_layout(task, s).variant != draw_layout(task, 0).variant)

@@ -15,15 +15,10 @@ import datagen.arena
 from datagen.arena.layout import draw_layout
 from datagen.arena.tasks import TASKS, task_of
 from predimem.agent import AgentConfig
-from predimem.assemble import (
-    Player,
-    all_tasks,
-    arena_control_mode,
-    check_agents,
-    make_arena_environment,
-    task_categories,
-    task_names,
-)
+from predimem.assemble.environments import arena_control_mode, make_arena_environment
+from predimem.assemble.names import check_agents
+from predimem.assemble.player import Player
+from predimem.assemble.tasks import all_tasks, task_categories, task_names
 from predimem.clock import TimeConfig
 from predimem.evaluation.film import film_episode
 from predimem.evaluation.play import PlayConfig, RowConfig

@@ -48,7 +48,7 @@ def test_saved_is_a_share_of_the_episodes_in_which_something_failed() -> None:
 
 
 def test_what_slips_is_picked_up_again_and_the_same_seed_slips_alike() -> None:
-    from predimem.assemble import Player
+    from predimem.assemble.player import Player
     from predimem.evaluation.play import PlayConfig, RowConfig
 
     rows = {"slips": RowConfig("truth", "skills", slip_probability=1.0), "firm": RowConfig("truth", "skills")}

@@ -70,7 +70,7 @@ class OpenpiPolicy:
 
 def make(models: str, timed: bool) -> Served:
     """Raises ValueError for models of another name."""
-    from predimem.assemble import make_served
+    from predimem.assemble.served import make_served
     from predimem.serving.config import ModelsConfig
 
     if models == "none":

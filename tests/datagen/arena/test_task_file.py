@@ -24,7 +24,9 @@ from datagen.decompose.references import agrees
 from datagen.decompose.rules import decompose
 from datagen.decompose.vocabulary import vocabulary_of
 from datagen.skills.solver import OracleSolver
-from predimem.assemble import PlayConfig, Player, make_player, task_categories, task_files, task_names
+from predimem.assemble.player import Player, make_player
+from predimem.assemble.tasks import task_categories, task_files, task_names
+from predimem.evaluation.play import PlayConfig
 from predimem.types import EpisodeResult
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "tidy_the_table.py"

@@ -15,7 +15,7 @@ from datagen.practice.recorder import END_STEPS, with_ends
 from datagen.practice.worker import PracticeWorker
 from datagen.scale.jobs import Job, Outcome
 from memory_bank import MemoryConfig
-from predimem.assemble import PracticeRuntime
+from predimem.assemble.practice import PracticeRuntime
 from predimem.episodes import episode_checksum, episode_path, load_episode
 from predimem.types import MemorySnapshot, Plan
 

@@ -13,7 +13,7 @@ from datagen.practice.right import RightSubtask
 from datagen.skills.labels import chunk
 from datagen.skills.named import named
 from datagen.skills.snapshot import Hand, Snapshot
-from predimem.assemble import PracticeRuntime
+from predimem.assemble.practice import PracticeRuntime
 from predimem.config import ConfigError
 from predimem.episodes import episode_path, load_episode
 from predimem.types import ActionChunk, Observation
