@@ -17,7 +17,7 @@ from datagen.skills.place import RELEASE_M, RIM_M, RIM_ROOM_M, slot_m, table_poi
 from datagen.skills.reactive.advice import STEP_M, Advice, approach, near, rise, stay, towards
 from datagen.skills.reactive.drawer import facing_ahead
 from datagen.skills.reactive.hold import OPENED_GAP_M, around, holding
-from datagen.skills.rotations import FLIP, UP, angle_between_rad
+from datagen.skills.rotations import FLIP, UP
 from datagen.skills.snapshot import Hand, Snapshot
 
 LIFTED_M = {"table": 0.28, "cabinet": 0.46}  # of the TCP, with something in the hand, by what is below
@@ -27,6 +27,7 @@ REST_M = 0.30  # of the TCP when something has been put down
 ROOMY_M = 0.025  # aside is near enough where there is room
 STEEP_RAD = 0.9  # below the horizon, until the hand is before the microwave
 WRIST_LIMIT_RAD = 2.7  # of the last joint, with 0.2 to spare
+LEFT_RAD = 2.1  # the hand turns up to so far to the left to close its fingers, and to the right up to pi less that
 OVER_M = 0.07  # aside of the microwave's place, the hand stays high
 AHEAD = np.array([1.0, 0.0, 0.0])
 CARRY_M = 0.12  # what is carried sideways is so high above the floor of its place
@@ -118,11 +119,20 @@ def floor_m(scene: Snapshot, object: str, place: str) -> np.ndarray:
 def nearer_way(arm: Arm, hand: Hand, scene: Snapshot, point: np.ndarray, rotation: np.ndarray) -> np.ndarray:
     """[3, 3]: of the two ways to close along a direction, the one that needs less turning from where the hand is, if
     the wrist has room for it: which of them is easier turns over at an angle that no picture shows.
+
+    Between a quarter turn to the left and one to the right, left it is, up to LEFT_RAD: where both ways are as near, an
+    actor that learnt from both would not turn at all, and stay there.
     """
     other = rotation @ FLIP
-    if angle_between_rad(hand.rotation, rotation) <= angle_between_rad(hand.rotation, other):
+    if LEFT_RAD - math.pi < _yaw_between_rad(hand.rotation, rotation) <= LEFT_RAD:
         return rotation
     return other if _has_room(arm, scene, point, other) else rotation
+
+
+def _yaw_between_rad(start: np.ndarray, end: np.ndarray) -> float:
+    """About the vertical, in (-pi, pi], left is positive: from where the fingers of one hand close to the other's."""
+    (x0, y0), (x1, y1) = start[:2, 1], end[:2, 1]
+    return math.atan2(x0 * y1 - y0 * x1, x0 * x1 + y0 * y1)
 
 
 def _has_room(arm: Arm, scene: Snapshot, point: np.ndarray, rotation: np.ndarray) -> bool:

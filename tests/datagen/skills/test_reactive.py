@@ -214,3 +214,19 @@ def test_an_action_turns_the_way_it_is_advised() -> None:
     axis = turned @ start.T
     assert axis[1, 0] > 0.2  # about +z of the world
     env.close()
+
+
+@pytest.mark.parametrize("task", [1, 7, 18])
+def test_a_quarter_turn_goes_the_same_way_from_either_side(task: int) -> None:
+    """Both ways of closing the fingers are as near there: labels to and fro would teach not to turn."""
+    env = arena(task, 1000)
+    driver = Driver(env)
+    scene, subtask = Snapshot.of(env), env.variant().subtasks[0]
+    above = over(scene, driver, subtask.object)
+    turns = [
+        float(advise(driver.arm, above.moved(0.2 * UP, yaw_rad * UP), scene, subtask).turn_rad[2])
+        for yaw_rad in (1.45, 1.65, -1.65, -1.45, 0.8, -0.8)
+    ]
+    assert turns[0] * turns[1] > 0 and turns[2] * turns[3] > 0
+    assert turns[4] < 0 < turns[5]
+    env.close()
