@@ -12,6 +12,7 @@ import numpy as np
 from memory_bank import MemoryBank
 from predimem.agent import AgentConfig, DualSystemAgent
 from predimem.assemble.names import NO_MEMORY
+from predimem.assemble.served import planner_in
 from predimem.clock import SimulatedClock
 from predimem.evaluation.play import SCRIPTED, SKILLS, TRUTH
 from predimem.interfaces import Planner, Policy
@@ -64,9 +65,4 @@ def _folder(name: str) -> Path:
 
 @cache
 def _loaded_planner(folder: Path) -> Any:
-    import torch
-
-    from planner.decoding import load_planner
-
-    torch.set_num_threads(1)
-    return load_planner(folder)
+    return planner_in(folder, "cpu", 1)

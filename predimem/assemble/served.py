@@ -28,14 +28,15 @@ def make_served(models: ModelsConfig) -> Served:
         folder = weights_folder(models.weights, models.planner)
         memory = read_spec(folder).memory
         weights[models.planner] = weights_hash(folder)
-        make_planner = functools.partial(_load_planner, folder, models.device, models.torch_threads)
+        make_planner = functools.partial(planner_in, folder, models.device, models.torch_threads)
     actor = policy.config
     height, width = actor.camera_shape
     robot = RobotSpec(actor.cameras, (height, width), actor.state_dim, actor.action_dim)
     return Served(robot, policy, make_planner, memory, weights)
 
 
-def _load_planner(folder: Path, device: str, threads: int) -> Planner:
+def planner_in(folder: Path, device: str, threads: int) -> Planner:
+    """The planner of a folder of weights; torch keeps to `threads` in this process from then on."""
     import torch
 
     from planner.decoding import load_planner
