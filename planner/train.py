@@ -25,6 +25,7 @@ from typing import Any
 from memory_bank import MemoryConfig
 from planner.base import BaseConfig, link_pretrained_base, make_tiny_base, tiny_hf_config, tiny_processor
 from planner.checkpoint import PlannerSpec
+from planner.continuing import claim_features, take_weights
 from planner.dataset import DatasetConfig, split_episodes, write_training_data
 from planner.model import ObjectiveConfig, PrediMemForConditionalGeneration
 from planner.prompt import PromptConfig
@@ -42,8 +43,9 @@ class TrainConfig:
 
     episodes: a folder of episodes, or several. out: where everything goes. predictive_weight, answer_weight,
     cache_features: see `ObjectiveConfig`, whose other fields follow from prompt and tokenizer.
-    vision: pretraining of a tiny tower; null leaves it as the base has it. feature_table: run the tower once over
-    every picture of the training set and keep what it says in `vision.directory`, with the pictures, for all
+    vision: pretraining of a tiny tower; null leaves it as the base has it. continue_from: the folder of an exported
+    planner, of this size and with these words, whose weights a tiny base begins with, its tower's included: then that
+    is not trained, and `vision.directory` holds features alone. feature_table: run the tower once over every picture of the training set and keep what it says in `vision.directory`, with the pictures, for all
     trainings that share the tower; the tower is then exported as a file of its own. export_dtype: of the weights.
     """
 
@@ -62,11 +64,14 @@ class TrainConfig:
     sft: SftConfig = field(default_factory=SftConfig)
     max_new_tokens: int = 64
     export_dtype: str = "float16"
+    continue_from: str | None = None
 
     def __post_init__(self) -> None:
         PlannerSpec(self.prompt, self.memory, self.max_new_tokens)  # checks that they agree
         if self.base.pretrained is not None and self.vision is not None:
             raise ValueError("vision pretraining is for a tiny base: set vision: null for a pretrained one")
+        if self.base.pretrained is not None and self.continue_from is not None:
+            raise ValueError("base.pretrained and continue_from both say where to start from: give one of them")
         if self.feature_table and self.vision is None:
             raise ValueError("feature_table needs a tower of our own, and the folder that it lies in: set vision")
         if self.export_dtype not in ("float16", "bfloat16", "float32"):
@@ -158,8 +163,12 @@ class _Run:
         if config.base.pretrained is not None:
             link_pretrained_base(partial, config.base.pretrained, config.objective)
         else:
-            vision = self._vision()
+            vision = self._vision() if config.continue_from is None else None
             make_tiny_base(partial, config.base, config.prompt, config.objective, vision, config.seed)
+        if config.continue_from is not None:
+            tower = take_weights(partial, Path(config.continue_from))
+            if config.vision is not None:
+                claim_features(Path(config.vision.directory), tower)
         partial.rename(folder)
 
     def _vision(self) -> dict[str, Any] | None:
@@ -258,7 +267,8 @@ class _Run:
             assert last is not None, "swift sft ended without an error and without a checkpoint"
             checkpoint, steps = last, int(last.name.rsplit("-", 1)[1])
         record = {"config": to_dict(config), "steps": steps}
-        drawn = config.seed if steps == 0 and config.base.pretrained is None and config.vision is None else None
+        fresh = config.base.pretrained is None and config.vision is None and config.continue_from is None
+        drawn = config.seed if steps == 0 and fresh else None
         spec = PlannerSpec(config.prompt, config.memory, config.max_new_tokens, training=record, drawn_seed=drawn)
         dtype = getattr(torch, config.export_dtype)
         export_planner(checkpoint, self.exported, spec, dtype, tower_shard=config.feature_table)
