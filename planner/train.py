@@ -45,8 +45,9 @@ class TrainConfig:
     cache_features: see `ObjectiveConfig`, whose other fields follow from prompt and tokenizer.
     vision: pretraining of a tiny tower; null leaves it as the base has it. continue_from: the folder of an exported
     planner, of this size and with these words, whose weights a tiny base begins with, its tower's included: then that
-    is not trained, and `vision.directory` holds features alone. feature_table: run the tower once over every picture of the training set and keep what it says in `vision.directory`, with the pictures, for all
-    trainings that share the tower; the tower is then exported as a file of its own. export_dtype: of the weights.
+    is not trained, and `vision.directory` holds features alone. feature_table: run the tower once over every picture
+    of the training set and keep what it says in `vision.directory`, with the pictures, for all trainings that share
+    the tower; the tower is then exported as a file of its own. export_dtype: of the weights.
     """
 
     episodes: str | tuple[str, ...] = "runs/data/mikasa"
