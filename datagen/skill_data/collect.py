@@ -16,7 +16,7 @@ from datagen.scale.run import BackendConfig, run_jobs
 from datagen.skill_data.config import SkillDataConfig
 from datagen.skill_data.labelled import Labelled, episode_of, look
 from datagen.skill_data.rollouts import MakePolicy, Rollout, play, start
-from datagen.skill_data.starts import draw_hand, draw_stage, leave, wander, write
+from datagen.skill_data.starts import draw_hand, draw_stage, leave, try_before, wander, write
 from datagen.skills.snapshot import Snapshot
 from predimem.config import to_dict
 from predimem.episodes import episode_path, save_episode
@@ -90,6 +90,7 @@ class SkillWorker:
             scene = fresh.copy()
             held = leave(scene, arm, subtasks[:stage], rng)
             hand = draw_hand(scene, arm, held, subtasks[stage - 1] if stage else None, rng)
+            try_before(scene, hand, subtasks[stage], rng)
             hand = wander(hand, scene, arm, subtasks[stage], rng)
             if write(env, arm, scene, hand):
                 fresh.adopt_grasps(scene)

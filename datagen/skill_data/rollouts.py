@@ -10,7 +10,7 @@ import numpy as np
 
 from datagen.arena.subtasks import Subtask
 from datagen.skill_data.labelled import Labelled, look
-from datagen.skill_data.starts import draw_hand, draw_stage, leave, settle, write
+from datagen.skill_data.starts import draw_hand, draw_stage, leave, settle, try_before, write
 from datagen.skills.arm import CLOSED, OPEN
 from datagen.skills.delta_pose import Driver
 from datagen.skills.snapshot import Snapshot
@@ -49,6 +49,7 @@ def start(env: Any, driver: Driver, skills: Sequence[str], rng: np.random.Genera
         scene = Snapshot.of(env)
         held = leave(scene, driver.arm, subtasks[:stage], rng)
         hand = draw_hand(scene, driver.arm, held, subtasks[stage - 1] if stage else None, rng)
+        try_before(scene, hand, subtasks[stage], rng)
         if write(env, driver.arm, scene, hand):
             settle(driver, CLOSED if hand.gap_m < 0.07 else OPEN)
             return stage

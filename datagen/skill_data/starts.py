@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from datagen.arena.fixtures import DOOR, DRAWERS, JOINTS, KITCHEN, PLACES
+from datagen.arena.fixtures import DOOR, DRAWERS, KITCHEN, PLACES
+from datagen.arena.predicates import DOOR_CLOSED_RAD, DRAWER_CLOSED_M
 from datagen.arena.subtasks import Skill, Subtask
 from datagen.arena.tasks import TASKS
 from datagen.skills.arm import Arm
@@ -29,6 +30,8 @@ WORKSPACE_LOW_M, WORKSPACE_HIGH_M = (-0.36, -0.28, 0.16), (0.02, 0.32, 0.46)  # 
 PULLED_SPREAD_M, PLACED_SPREAD_M, GRASP_SPREAD_M = 0.012, 0.008, 0.004
 LATE_SHARE = 0.7  # of independent frames come from within the motion
 LONGEST_STEPS = 130
+TRIED_SHARE = 0.3  # of what is to be opened or shut stands between, as an attempt that broke off leaves it
+AJAR_M, AJAR_RAD = 0.006, 0.02  # spread of what counts as shut
 LOST_SHARE = 0.15  # of what should be in the hand was never picked up: whoever is to place it has to pick it up first
 
 
@@ -65,8 +68,19 @@ def leave(scene: Snapshot, arm: Arm, subtasks: Sequence[Subtask], rng: np.random
         elif subtask.skill is Skill.OPEN:
             _open(scene, subtask.target, rng)
         elif subtask.skill is Skill.CLOSE:
-            _shut(scene, subtask.target)
+            _shut(scene, subtask.target, rng)
     return held
+
+
+def try_before(scene: Snapshot, hand: Hand, subtask: Subtask, rng: np.random.Generator) -> None:
+    """Now and then leave what `subtask` opens or shuts somewhere between, mostly near where it shall go."""
+    if subtask.skill not in (Skill.OPEN, Skill.CLOSE) or rng.random() > TRIED_SHARE:
+        return
+    left = rng.random() ** 2
+    share = left if subtask.skill is Skill.CLOSE else 1 - left
+    _set(scene, subtask.target, share * (PULLED_M if subtask.target in DRAWERS else OPENED_RAD))
+    if subtask.skill is Skill.CLOSE and rng.random() < 0.5:
+        hand.gap_m = 0.0  # as it pushes
 
 
 def draw_hand(scene: Snapshot, arm: Arm, held: str, before: Subtask | None, rng: np.random.Generator) -> Hand:
@@ -146,18 +160,20 @@ def settle(driver: Any, hold: float, steps: int = 4) -> None:
 
 
 def _open(scene: Snapshot, joint: str, rng: np.random.Generator) -> None:
-    if joint in DRAWERS:
-        scene.slide(joint, PULLED_M - abs(rng.normal(0.0, PULLED_SPREAD_M)))
-    else:
-        scene.openings[joint] = OPENED_RAD + rng.normal(0.0, 0.03)
+    slack = abs(rng.normal(0.0, PULLED_SPREAD_M)) if joint in DRAWERS else rng.normal(0.0, 0.03)
+    _set(scene, joint, PULLED_M - slack if joint in DRAWERS else OPENED_RAD + slack)
 
 
-def _shut(scene: Snapshot, joint: str) -> None:
-    assert joint in JOINTS
+def _shut(scene: Snapshot, joint: str, rng: np.random.Generator) -> None:
+    spread, most = (AJAR_M, DRAWER_CLOSED_M) if joint in DRAWERS else (AJAR_RAD, DOOR_CLOSED_RAD)
+    _set(scene, joint, min(abs(rng.normal(0.0, spread)), most))
+
+
+def _set(scene: Snapshot, joint: str, opening: float) -> None:
     if joint in DRAWERS:
-        scene.slide(joint, 0.0)
+        scene.slide(joint, opening)
     else:
-        scene.openings[joint] = 0.0
+        scene.openings[joint] = opening
 
 
 def _set_down(scene: Snapshot, object: str, place: str, rng: np.random.Generator) -> None:

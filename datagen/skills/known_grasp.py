@@ -24,9 +24,9 @@ SHELF_COS = 0.5  # the palm has room before a shelf's back when it is at most 30
 WIDE_RAD_PER_M = 30.0  # 3 cm of width more are as bad as 0.9 rad
 
 
-def known_grasp(arm: Arm, scene: Scene, object: str) -> TcpPose | None:
+def known_grasp(arm: Arm, scene: Scene, object: str, wide_rad_per_m: float = WIDE_RAD_PER_M) -> TcpPose | None:
     """The TCP's pose to grasp an object at; None if it is too wide."""
-    closing_yaw = _closing_yaw(arm, scene, object)
+    closing_yaw = _closing_yaw(arm, scene, object, wide_rad_per_m)
     if closing_yaw is None:
         return None
     position = _grasp_m(scene, object)
@@ -38,7 +38,7 @@ def _grasp_m(scene: Scene, object: str) -> np.ndarray:
     return scene.position_m(object) + max(0.0, half_height_m(scene, object) - GRASP_BELOW_TOP_M) * UP
 
 
-def _closing_yaw(arm: Arm, scene: Scene, object: str) -> float | None:
+def _closing_yaw(arm: Arm, scene: Scene, object: str, wide_rad_per_m: float) -> float | None:
     """The direction to close the fingers in: across a narrow side, clear of other things; None if too wide."""
     position = _grasp_m(scene, object)
 
@@ -48,7 +48,7 @@ def _closing_yaw(arm: Arm, scene: Scene, object: str) -> float | None:
         crowded = sum(not _has_room(scene, object, position[:2] + sign * side) for sign in (-1, 1))
         crowded += not _palm_has_room(scene, object, position, yaw)
         wrist = wrist_rad(arm, position, easiest(arm, position, yaw))
-        return wrist + CROWDED_RAD * crowded + WIDE_RAD_PER_M * width
+        return wrist + CROWDED_RAD * crowded + wide_rad_per_m * width
 
     grasps = [(yaw, width) for yaw, width in _grasps(scene, object) if width <= MAX_WIDTH_M]
     return min(grasps, key=cost)[0] if grasps else None

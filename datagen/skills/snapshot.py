@@ -17,6 +17,7 @@ from datagen.skills.scene import Extent, TcpPose, TrueScene
 OPEN_GAP_M = 0.08
 OPENING_SHARE = 0.4  # of the way that is left, the fingers open in a control step,
 CLOSING_M = 0.03  # and so far they close
+WIDE_RAD_PER_M = 120.0  # scripted hands can grasp across a long side, with 6 mm to spare; in learned ones it jams
 NEIGHBOUR_M = 0.2  # things further away do not change how an object is grasped
 SAME_M, SAME_COS = 0.001, 0.01  # objects that moved less are where they were
 
@@ -100,7 +101,7 @@ class Snapshot:
 
     def grasp(self, arm: Arm, object: str) -> TcpPose | None:
         if object not in self.grasps:
-            self.grasps[object] = known_grasp(arm, self, object)
+            self.grasps[object] = known_grasp(arm, self, object, WIDE_RAD_PER_M)
         return self.grasps[object]
 
     def adopt_grasps(self, other: Snapshot) -> None:

@@ -6,12 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from datagen.arena.predicates import DRAWER_CLOSED_M
 from datagen.arena.subtasks import Skill
 from datagen.arena.tasks import task_of
 from datagen.skill_data.config import SkillDataConfig
 from datagen.skill_data.labelled import OTHERS, Labelled, episode_of, others, possible, project
 from datagen.skill_data.rollouts import start, until_grip
-from datagen.skill_data.starts import draw_hand, draw_stage, leave, wander, write
+from datagen.skill_data.starts import TRIED_SHARE, draw_hand, draw_stage, leave, try_before, wander, write
 from datagen.skills.delta_pose import Driver
 from datagen.skills.reactive.hold import holding
 from datagen.skills.snapshot import Hand, Snapshot
@@ -32,6 +33,23 @@ def labelled(subtask: str, others: tuple[str, ...], value: float) -> Labelled:
         targets_m={label: np.full(3, value) for label in labels},
         pixels={label: np.full((2, 2), 0.5) for label in labels},
     )
+
+
+def test_what_is_to_be_shut_now_and_then_stands_ajar() -> None:
+    env = arena(14, 20_000)
+    arm, rng = Driver(env).arm, np.random.default_rng(0)
+    close = next(s for s in env.variant().subtasks if s.skill is Skill.CLOSE)
+    fresh = Snapshot.of(env)
+    leave(fresh, arm, env.variant().subtasks[: env.variant().subtasks.index(close)], rng)
+    hand, openings = Hand(np.zeros(3), np.eye(3), 0.08), []
+    for _ in range(1000):
+        scene = fresh.copy()
+        try_before(scene, hand, close, rng)
+        openings.append(scene.opening(close.target))
+    tried = [o for o in openings if o != fresh.opening(close.target)]
+    assert len(tried) / 1000 == pytest.approx(TRIED_SHARE, abs=0.05)
+    assert np.mean(tried) < 0.45 * fresh.opening(close.target)
+    env.close()
 
 
 def test_an_episode_has_the_labels_where_they_were_given(tmp_path: Path) -> None:
@@ -90,7 +108,7 @@ def test_the_scene_is_left_as_subtasks_leave_it() -> None:
     np.testing.assert_allclose(Hand.of(arm).position, hand.position, atol=2e-3)
     assert not possible(subtasks[4], hand, scene)  # the hand is full
     assert leave(scene, arm, subtasks[2:4], rng) == ""
-    assert scene.opening(drawer) == 0.0
+    assert 0.0 <= scene.opening(drawer) <= DRAWER_CLOSED_M
     env.close()
 
 

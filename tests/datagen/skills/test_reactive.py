@@ -8,6 +8,7 @@ from datagen.arena.predicates import Held
 from datagen.arena.subtasks import Skill, Subtask, close_joint, open_joint, pick
 from datagen.skills.arm import CLOSED, OPEN
 from datagen.skills.delta_pose import Driver
+from datagen.skills.known_grasp import known_grasp
 from datagen.skills.labels import REACHED_SHARE, action_of, advance, chunk
 from datagen.skills.reactive.advice import Advice
 from datagen.skills.reactive.drawer import handle_m
@@ -230,3 +231,18 @@ def test_a_quarter_turn_goes_the_same_way_from_either_side(task: int) -> None:
     assert turns[0] * turns[1] > 0 and turns[2] * turns[3] > 0
     assert turns[4] < 0 < turns[5]
     env.close()
+
+
+def test_fingers_close_across_the_narrow_side() -> None:
+    """Where the scripted hand takes the long one, too: a learned hand that is a few millimetres off jams there."""
+    wide = []
+    for seed in range(20_000, 20_008):
+        env = arena(20, seed)
+        arm, known = Driver(env).arm, Snapshot.of(env)
+        grasp, scripted = known.grasp(arm, "cookies"), known_grasp(arm, known, "cookies")
+        assert grasp is not None and scripted is not None
+        along = [np.abs(known.rotation("cookies").T @ rotation[:, 1]) for _, rotation in (grasp, scripted)]
+        assert along[0].argmax() == 0  # 4.8 of 6.8 cm
+        wide.append(along[1].argmax() == 1)
+        env.close()
+    assert any(wide)
