@@ -121,16 +121,13 @@ class ArenaWorker:
             from datagen.arena.registration import create
 
             self.close()
-            self._task, self._env = (
-                task,
-                create(
-                    task=task_of(self._files.get(task, task)),
-                    obs_mode="none",
-                    control_mode=self._config.control_mode,
-                    sim_backend="cpu",
-                    render_backend="auto",
-                    image_px=self._config.image_px,
-                    depth_px=self._config.depth_px,
-                ).unwrapped,
-            )
+            self._task, self._env = task, create(
+                task=task_of(self._files.get(task, task)),
+                obs_mode="none",
+                control_mode=self._config.control_mode,
+                sim_backend="cpu",
+                render_backend="auto",
+                image_px=self._config.image_px,
+                depth_px=self._config.depth_px,
+            ).unwrapped
         return self._env
