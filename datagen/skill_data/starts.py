@@ -30,8 +30,9 @@ WORKSPACE_LOW_M, WORKSPACE_HIGH_M = (-0.36, -0.28, 0.16), (0.02, 0.32, 0.46)  # 
 PULLED_SPREAD_M, PLACED_SPREAD_M, GRASP_SPREAD_M = 0.012, 0.008, 0.004
 LATE_SHARE = 0.7  # of independent frames come from within the motion
 LONGEST_STEPS = 130
-TRIED_SHARE = 0.3  # of what is to be opened or shut stands between, as an attempt that broke off leaves it
-AJAR_M, AJAR_RAD = 0.006, 0.02  # spread of what counts as shut
+TRIED_SHARE = 0.3  # of what is to be opened or shut stands between, as an attempt that broke off leaves it,
+TRIED_LEFT = 0.09  # and so much of the way is left at least: nearer no picture shows whether it has to be tried again
+AJAR_M, AJAR_RAD = 0.002, 0.008  # spread of what is shut
 LOST_SHARE = 0.15  # of what should be in the hand was never picked up: whoever is to place it has to pick it up first
 
 
@@ -76,7 +77,7 @@ def try_before(scene: Snapshot, hand: Hand, subtask: Subtask, rng: np.random.Gen
     """Now and then leave what `subtask` opens or shuts somewhere between, mostly near where it shall go."""
     if subtask.skill not in (Skill.OPEN, Skill.CLOSE) or rng.random() > TRIED_SHARE:
         return
-    left = rng.random() ** 2
+    left = TRIED_LEFT + (1 - TRIED_LEFT) * rng.random() ** 2
     share = left if subtask.skill is Skill.CLOSE else 1 - left
     _set(scene, subtask.target, share * (PULLED_M if subtask.target in DRAWERS else OPENED_RAD))
     if subtask.skill is Skill.CLOSE and rng.random() < 0.5:
