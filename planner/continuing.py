@@ -13,9 +13,9 @@ from torch import Tensor
 from transformers import AutoTokenizer, Qwen3VLForConditionalGeneration
 
 from planner.model import PrediMemForConditionalGeneration
+from planner.vision import WEIGHTS as TOWER_FILE
 from predimem.config import ConfigError
 
-TOWER_FILE = "vision.safetensors"
 HEAD = "predictive_head."
 
 

@@ -192,6 +192,8 @@ def pretrain_tower(
 
 def _load_tower(tower: Qwen3VLVisionModel, config: VisionConfig, folder: Path) -> dict[str, Tensor]:
     mend = f"choose another vision.directory, or delete {folder} to train the tower anew"
+    if not (folder / REPORT).is_file():
+        raise ValueError(f"{folder} holds features for trainings that go on from a planner (continue_from): {mend}")
     known = _LATER | json.loads((folder / REPORT).read_text())["config"] | {"directory": config.directory}
     if known != asdict(config):
         raise ValueError(f"{folder} holds a vision tower trained with another config: {mend}")

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from datagen.arena.fixtures import DOOR, DRAWERS, KITCHEN, PLACES
-from datagen.arena.predicates import DOOR_CLOSED_RAD, DRAWER_CLOSED_M
 from datagen.arena.subtasks import Skill, Subtask
 from datagen.arena.tasks import TASKS
 from datagen.skills.arm import Arm
@@ -32,7 +31,7 @@ LATE_SHARE = 0.7  # of independent frames come from within the motion
 LONGEST_STEPS = 130
 TRIED_SHARE = 0.3  # of what is to be opened or shut stands between, as an attempt that broke off leaves it,
 TRIED_LEFT = 0.09  # and so much of the way is left at least: nearer no picture shows whether it has to be tried again
-AJAR_M, AJAR_RAD = 0.002, 0.008  # spread of what is shut
+AJAR_M, AJAR_RAD = 0.002, 0.008  # spread of what is shut, far within what counts as that
 LOST_SHARE = 0.15  # of what should be in the hand was never picked up: whoever is to place it has to pick it up first
 
 
@@ -161,13 +160,14 @@ def settle(driver: Any, hold: float, steps: int = 4) -> None:
 
 
 def _open(scene: Snapshot, joint: str, rng: np.random.Generator) -> None:
-    slack = abs(rng.normal(0.0, PULLED_SPREAD_M)) if joint in DRAWERS else rng.normal(0.0, 0.03)
-    _set(scene, joint, PULLED_M - slack if joint in DRAWERS else OPENED_RAD + slack)
+    pulled = joint in DRAWERS
+    _set(
+        scene, joint, PULLED_M - abs(rng.normal(0.0, PULLED_SPREAD_M)) if pulled else OPENED_RAD + rng.normal(0.0, 0.03)
+    )
 
 
 def _shut(scene: Snapshot, joint: str, rng: np.random.Generator) -> None:
-    spread, most = (AJAR_M, DRAWER_CLOSED_M) if joint in DRAWERS else (AJAR_RAD, DOOR_CLOSED_RAD)
-    _set(scene, joint, min(abs(rng.normal(0.0, spread)), most))
+    _set(scene, joint, abs(rng.normal(0.0, AJAR_M if joint in DRAWERS else AJAR_RAD)))
 
 
 def _set(scene: Snapshot, joint: str, opening: float) -> None:

@@ -24,9 +24,9 @@ def planner(tmp_path_factory, episodes) -> tuple[Path, Path]:
     return path, train(path, episodes=str(folder / "episodes"), out=str(folder / "out"))
 
 
-def continued(planner: tuple[Path, Path], out: Path, edit=lambda text: text, vision: str = "features") -> Path:
+def continued(planner: tuple[Path, Path], out: Path, edit=lambda text: text) -> Path:
     path, exported = planner
-    text = edit(path.read_text()).replace(f"directory: {path.parent / 'vision'}", f"directory: {out / vision}")
+    text = edit(path.read_text()).replace(f"directory: {path.parent / 'vision'}", f"directory: {out / 'features'}")
     config = out / "continued.yaml"
     config.write_text(f"continue_from: {exported}\n{text}")
     return config
@@ -62,6 +62,13 @@ def test_features_of_another_tower_are_refused(planner, tmp_path):
     save_file({name: tensor + 1 for name, tensor in load_file(noted).items()}, noted)
     with pytest.raises(ConfigError, match="another vision tower"):
         _Run(replace(load_config(TrainConfig, path), out=str(tmp_path / "other"))).base()
+
+
+def test_no_tower_is_taken_from_a_folder_of_features(planner, tmp_path):
+    path = continued(planner, tmp_path)
+    _Run(replace(load_config(TrainConfig, path), out=str(tmp_path / "out"))).base()
+    with pytest.raises(ValueError, match="go on from a planner"):
+        _Run(replace(load_config(TrainConfig, path), continue_from=None, out=str(tmp_path / "other")))._vision()
 
 
 @pytest.mark.parametrize(
