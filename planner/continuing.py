@@ -17,23 +17,28 @@ from planner.vision import WEIGHTS as TOWER_FILE
 from predimem.config import ConfigError
 
 HEAD = "predictive_head."
+PER_TOKEN = ("embed_tokens.weight", "lm_head.weight")
 
 
-def take_weights(base: Path, planner: Path) -> dict[str, Tensor]:
-    """Put the weights of an exported planner into the checkpoint `base`; the tower among them, float32.
+def take_weights(base: Path, planner: Path) -> tuple[dict[str, Tensor], list[str]]:
+    """Put the weights of an exported planner into the checkpoint `base`.
 
-    Raises ConfigError if the two differ in their vocabulary or in the size of a weight.
+    Of tables with a row for each token, the rows of tokens that both know are taken, whatever their numbers; those of
+    tokens that are new to the planner stay as they were drawn for `base`.
+
+    Returns the planner's tower, float32, and the tokens that are new to it. Raises ConfigError if the two differ in
+    the size of another weight.
     """
     before, now = (AutoTokenizer.from_pretrained(folder).get_vocab() for folder in (planner, base))
-    if before != now:
-        other = sorted({token for token, _ in before.items() ^ now.items()})
-        raise ConfigError(
-            f"continue_from: {planner} was trained with other tokens, among them {other[:3]}: its prompt and tokenizer "
-            "have to be those of this config"
-        )
+    shared = [token for token in now if token in before]
     state = Qwen3VLForConditionalGeneration.from_pretrained(planner, dtype=torch.float32).state_dict()
     model = PrediMemForConditionalGeneration.from_pretrained(base)
+    drawn = model.state_dict()
     try:
+        for name in (name for name in state if name.endswith(PER_TOKEN) and before != now):
+            rows = drawn[name].clone()
+            rows[[now[token] for token in shared]] = state[name][[before[token] for token in shared]]
+            state[name] = rows
         missing, unexpected = model.load_state_dict(state, strict=False)
     except RuntimeError as error:
         raise ConfigError(
@@ -45,7 +50,8 @@ def take_weights(base: Path, planner: Path) -> dict[str, Tensor]:
             f"continue_from: {planner} and this config's model differ in their weights: {[*missing, *unexpected][:3]}"
         )
     model.save_pretrained(base)
-    return {name: tensor.clone() for name, tensor in model.visual.state_dict().items()}
+    tower = {name: tensor.clone() for name, tensor in model.visual.state_dict().items()}
+    return tower, [token for token in now if token not in before]
 
 
 def claim_features(folder: Path, tower: dict[str, Tensor]) -> None:

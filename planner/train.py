@@ -167,7 +167,9 @@ class _Run:
             vision = self._vision() if config.continue_from is None else None
             make_tiny_base(partial, config.base, config.prompt, config.objective, vision, config.seed)
         if config.continue_from is not None:
-            tower = take_weights(partial, Path(config.continue_from))
+            tower, new = take_weights(partial, Path(config.continue_from))
+            if new:
+                print(f"{len(new)} tokens are new to {config.continue_from}, and begin anew: {new[:5]}")
             if config.vision is not None:
                 claim_features(Path(config.vision.directory), tower)
         partial.rename(folder)
