@@ -20,7 +20,8 @@ from predimem import vulkan, weight_files
 CHECKOUT = Path(__file__).parents[1]
 SHIPPED_WEIGHTS = (
     *("planner", "planner-no-head", "planner-no-keyframes", "actor"),
-    *("arena-planner", "arena-planner-no-head", "arena-planner-recent", "arena-planner-text", "arena-actor"),
+    *("arena-planner", "arena-planner-no-head", "arena-planner-recent", "arena-planner-text", "arena-planner-video"),
+    "arena-actor",
 )
 # What the simulation cannot be imported without: library, and its package in Debian and Ubuntu.
 SYSTEM_LIBRARIES = {
