@@ -29,6 +29,7 @@ WORKSPACE_LOW_M, WORKSPACE_HIGH_M = (-0.36, -0.28, 0.16), (0.02, 0.32, 0.46)  # 
 PULLED_SPREAD_M, PLACED_SPREAD_M, GRASP_SPREAD_M = 0.012, 0.008, 0.004
 LATE_SHARE = 0.7  # of independent frames come from within the motion
 LONGEST_STEPS = 130
+GRIP_SHARE, GRIP_STEPS = 0.4, 10  # of those, so many are from so near to where the fingers begin to open or close
 TRIED_SHARE = 0.3  # of what is to be opened or shut stands between, as an attempt that broke off leaves it,
 TRIED_LEFT = 0.09  # and so much of the way is left at least: nearer no picture shows whether it has to be tried again
 AJAR_M, AJAR_RAD = 0.002, 0.008  # spread of what is shut, far within what counts as that
@@ -107,7 +108,7 @@ def wander(hand: Hand, scene: Snapshot, arm: Arm, subtask: Subtask, rng: np.rand
     """Some steps of the expert, with noise, without physics; then a little off its way. `scene` moves along."""
     if rng.random() > LATE_SHARE:
         return hand
-    for _ in range(int(rng.integers(LONGEST_STEPS))):
+    for _ in range(_draw_steps(hand, scene, arm, subtask, rng)):
         advice = advise(arm, hand, scene, subtask)
         noisy = Advice(advice.step_m + rng.normal(0.0, 0.001, 3), advice.turn_rad, advice.gripper)
         hand = advance(hand, scene, noisy)
@@ -120,6 +121,22 @@ def wander(hand: Hand, scene: Snapshot, arm: Arm, subtask: Subtask, rng: np.rand
         if holding(before, scene, object):
             scene.carry(object, before, after)
     return after
+
+
+def _draw_steps(hand: Hand, scene: Snapshot, arm: Arm, subtask: Subtask, rng: np.random.Generator) -> int:
+    """How long to follow the expert: any time, or mostly until it is about to let go or to grip, which is decided in a
+    few steps of a hundred."""
+    steps = int(rng.integers(LONGEST_STEPS))
+    if rng.random() > GRIP_SHARE:
+        return steps
+    scene = scene.copy()
+    opened = advise(arm, hand, scene, subtask).gripper
+    for step in range(LONGEST_STEPS):
+        advice = advise(arm, hand, scene, subtask)
+        if advice.gripper != opened:
+            return max(0, step + int(rng.integers(-GRIP_STEPS, GRIP_STEPS + 1)))
+        hand = advance(hand, scene, advice)
+    return steps
 
 
 def write(env: Any, arm: Arm, scene: Snapshot, hand: Hand) -> bool:

@@ -11,20 +11,27 @@ from datagen.skills.snapshot import Hand, Snapshot
 
 HANDLE_GAP_M = 2 * CABINET.handle_radius_m  # of fingers that have closed on a handle
 OPENED_GAP_M = 0.076  # fingers that are further apart have nothing between them and do not close
+PAD_M = 0.004  # flat fingertips come so much nearer to each other than the corners between them are apart
 DEEP_M = 0.02  # between the fingers means: so far from the grasp's height, at most
 
 
 def holding(hand: Hand, scene: Snapshot, object: str) -> bool:
     """Whether the fingers have closed on the object."""
-    width = grasped_width_m(hand, scene, object)  # askew, a box keeps the fingers further apart
-    closed = EMPTY_GAP_M < hand.gap_m <= min(width + 0.008, max(width + 0.0025, OPENED_GAP_M - 0.002))
-    return closed and around(hand, scene, object)
+    width = grasped_width_m(hand, scene, object)
+    extent = scene.extent(object)
+    corners = 0.0 if extent.round else 2 * float(_side(hand, scene, object) @ extent.half_m)  # of a box that is askew
+    widest = min(max(width + 0.008, corners - PAD_M), max(width + 0.0025, OPENED_GAP_M - 0.002))
+    return EMPTY_GAP_M < hand.gap_m <= widest and around(hand, scene, object)
 
 
 def grasped_width_m(hand: Hand, scene: Snapshot, object: str) -> float:
     """How far apart the fingers are when they have closed on an object."""
-    extent, side = scene.extent(object), np.abs(scene.rotation(object).T @ hand.rotation[:, 1])
-    return 2 * extent.half_m[int(side.argmax())]
+    return 2 * scene.extent(object).half_m[int(_side(hand, scene, object).argmax())]
+
+
+def _side(hand: Hand, scene: Snapshot, object: str) -> np.ndarray:
+    """[3]: how much each axis of an object lies along the line on which the fingers close."""
+    return np.abs(scene.rotation(object).T @ hand.rotation[:, 1])
 
 
 def around(hand: Hand, scene: Snapshot, object: str) -> bool:

@@ -14,8 +14,9 @@ from datagen.skill_data.labelled import OTHERS, Labelled, episode_of, others, po
 from datagen.skill_data.rollouts import start, until_grip
 from datagen.skill_data.starts import TRIED_SHARE, draw_hand, draw_stage, leave, try_before, wander, write
 from datagen.skills.delta_pose import Driver
+from datagen.skills.labels import chunk
 from datagen.skills.reactive.hold import holding
-from datagen.skills.snapshot import Hand, Snapshot
+from datagen.skills.snapshot import OPEN_GAP_M, Hand, Snapshot
 from predimem.config import ConfigError
 from predimem.episodes import episode_path, load_episode, save_episode
 from tests.datagen.skills import arena
@@ -124,6 +125,20 @@ def test_wandering_needs_no_physics_and_stays_above_the_table() -> None:
         assert hand.position[2] > 0.0 and 0.0 <= hand.gap_m <= 0.0801
         lifted += scene.position_m(subtasks[0].object)[2] > 0.06
     assert 0 < lifted < 12
+    env.close()
+
+
+def test_many_states_are_shortly_before_the_fingers_move() -> None:
+    env = arena(2, 20_001)
+    arm = Driver(env).arm
+    pick = env.variant().subtasks[0]
+    near = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        scene = Snapshot.of(env)
+        hand = wander(draw_hand(scene, arm, "", None, rng), scene, arm, pick, rng)
+        near += len(set(chunk(arm, hand, scene, pick, 10)[:, 6])) > 1
+    assert near >= 4, "of states spread evenly over the motion it is one"
     env.close()
 
 

@@ -14,8 +14,8 @@ from datagen.skills.reactive.advice import Advice
 from datagen.skills.reactive.drawer import handle_m
 from datagen.skills.reactive.expert import advise, target_m
 from datagen.skills.reactive.hold import grasped_width_m, holding
-from datagen.skills.rotations import UP, angle_between_rad
-from datagen.skills.snapshot import Hand, Snapshot
+from datagen.skills.rotations import UP, angle_between_rad, rotation_matrix
+from datagen.skills.snapshot import OPEN_GAP_M, Hand, Snapshot
 from tests.datagen.skills import arena
 
 STEPS, AFTER_STEPS = 200, 10  # a drawer counts as open long before it is open wide enough to be filled
@@ -76,6 +76,23 @@ def test_what_is_carried_fast_stays_in_the_hand() -> None:
     for _ in range(10):
         hand = advance(hand, scene, sideways)
         assert holding(hand, scene, "butter")
+    env.close()
+
+
+def test_a_box_that_is_held_by_its_corners_is_held() -> None:
+    """Fingers that have closed on a pudding a quarter askew stay 6.5 cm apart, which is wider than its side."""
+    env = arena(20, 1000)
+    driver = Driver(env)
+    scene = Snapshot.of(env)
+    hand = over(scene, driver, "chocolate_pudding")
+    hand.rotation = (
+        rotation_matrix(np.array([0.0, 0.0, np.pi / 4])) @ scene.rotation("chocolate_pudding") @ np.diag((1, -1, -1))
+    )
+    hand.gap_m = 0.065
+    assert holding(hand, scene, "chocolate_pudding")
+    for gap_m in (0.070, OPEN_GAP_M):  # letting go
+        hand.gap_m = gap_m
+        assert not holding(hand, scene, "chocolate_pudding")
     env.close()
 
 
