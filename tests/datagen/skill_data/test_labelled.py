@@ -16,7 +16,7 @@ from datagen.skill_data.starts import TRIED_SHARE, draw_hand, draw_stage, leave,
 from datagen.skills.delta_pose import Driver
 from datagen.skills.labels import chunk
 from datagen.skills.reactive.hold import holding
-from datagen.skills.snapshot import OPEN_GAP_M, Hand, Snapshot
+from datagen.skills.snapshot import Hand, Snapshot
 from predimem.config import ConfigError
 from predimem.episodes import episode_path, load_episode, save_episode
 from tests.datagen.skills import arena
