@@ -1,7 +1,7 @@
 """Two rows of different results files of the arena, on the seeds that both have: a Markdown table.
 
     python docs/benchmarks/arena_pairs.py results/arena_planners.json:predimem-skills \\
-        results/arena_no_head.json:no-head-skills
+        results/arena_memories.json:native-video-skills
 
 McNemar's exact test of TSR, and the first row's CSR minus the second's with its 95 % interval, as in results.json. Says
 under which other conditions the second was played, if it was.

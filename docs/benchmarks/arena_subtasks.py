@@ -1,6 +1,6 @@
 """How often each kind of subtask was done in the end, from a results file of the arena: a Markdown table.
 
-    python docs/benchmarks/arena_subtasks.py results/arena_learned.json [--agent oracle-memory]
+    python docs/benchmarks/arena_subtasks.py results/arena_oracle_memory.json [--agent oracle-memory]
 
 A subtask counts as begun once it is due; attempts after failures are included. For rows that fail by running out of
 time alone, as those that are told what is due do.
