@@ -80,7 +80,7 @@ def test_what_is_carried_fast_stays_in_the_hand() -> None:
 
 
 def test_a_box_that_is_held_by_its_corners_is_held() -> None:
-    """Fingers that have closed on a pudding a quarter askew stay 6.5 cm apart, which is wider than its side."""
+    """Fingers that have closed on a pudding 45 degrees askew stay 6.5 cm apart, which is wider than its side."""
     env = arena(20, 1000)
     driver = Driver(env)
     scene = Snapshot.of(env)
