@@ -35,10 +35,11 @@ def take_weights(base: Path, planner: Path) -> tuple[dict[str, Tensor], list[str
     model = PrediMemForConditionalGeneration.from_pretrained(base)
     drawn = model.state_dict()
     try:
-        for name in (name for name in state if name.endswith(PER_TOKEN) and before != now):
-            rows = drawn[name].clone()
-            rows[[now[token] for token in shared]] = state[name][[before[token] for token in shared]]
-            state[name] = rows
+        if before != now:
+            for name in filter(lambda name: name.endswith(PER_TOKEN), state):
+                rows = drawn[name].clone()
+                rows[[now[token] for token in shared]] = state[name][[before[token] for token in shared]]
+                state[name] = rows
         missing, unexpected = model.load_state_dict(state, strict=False)
     except RuntimeError as error:
         raise ConfigError(

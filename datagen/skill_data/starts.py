@@ -124,8 +124,8 @@ def wander(hand: Hand, scene: Snapshot, arm: Arm, subtask: Subtask, rng: np.rand
 
 
 def _draw_steps(hand: Hand, scene: Snapshot, arm: Arm, subtask: Subtask, rng: np.random.Generator) -> int:
-    """How long to follow the expert: any time, or mostly until it is about to let go or to grip, which is decided in a
-    few steps of a hundred."""
+    """How long to follow the expert: any time, or until about when it first grips or lets go, which takes a few steps
+    of a hundred."""
     steps = int(rng.integers(LONGEST_STEPS))
     if rng.random() > GRIP_SHARE:
         return steps
