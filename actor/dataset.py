@@ -25,7 +25,8 @@ class SamplingConfig:
     """How a batch is drawn.
 
     prompts_per_frame: prompts that share one image encoding. instruction_share: prompts that are the
-    task instruction, labelled with the goal's chunk (the reactive baseline's prompt; no pointing).
+    task instruction, labelled with the goal's chunk, or the current subtask's in episodes without a goal (the
+    reactive baseline's prompt); instruction_targets: with its target as well, else these prompts have none.
     hold_share: prompts whose subtask has no target although others have; idle_share: frames in which
     no subtask has a target. brightness and shift_px augment images; pointing targets move along.
     """
@@ -33,6 +34,7 @@ class SamplingConfig:
     frames_per_batch: int = 12
     prompts_per_frame: int = 6
     instruction_share: float = 0.1
+    instruction_targets: bool = False
     hold_share: float = 0.05
     idle_share: float = 0.08
     brightness: float = 0.07
@@ -52,7 +54,7 @@ class Batch:
 
     images: uint8 [b, C, H, W, 3]; state: float32 [b, D]; prompts: n subtasks or instructions;
     chunks: float32 [n, H, A]; targets_m: float32 [n, 3] and pixels: float32 [n, C, 2] (fractions),
-    NaN where a prompt has none or where it is the task instruction.
+    NaN where a prompt has none (for the task instruction see `SamplingConfig`).
     """
 
     images: np.ndarray
@@ -153,6 +155,8 @@ class FrameSet:
             k = labels.subtasks.index(goal)
             if not labels.valid[t, k]:  # the goal cannot be acted on yet: do as the current subtask says
                 k = labels.subtasks.index(episode.subtask_at(t))
+            if config.instruction_targets:
+                return episode.instruction, labels.chunks[t, k], labels.targets_m[t, k], labels.pixels[t, k]
             nothing = np.full_like(labels.pixels[t, k], np.nan)
             return episode.instruction, labels.chunks[t, k], np.full(3, np.nan, np.float32), nothing
         aimed = labels.valid[t] & np.isfinite(labels.targets_m[t]).all(-1)

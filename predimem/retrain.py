@@ -68,11 +68,13 @@ class PlannersConfig:
 @dataclass(frozen=True)
 class ActorConfig:
     """name: of the weights. skills: config of its data. recipe: of its training, rounds of DAgger included.
+    variants: name of further weights -> config of a training that goes on from this actor, with its data and roll-outs.
     skill_changes, recipe_changes: what differs from those configs, as in them."""
 
     recipe: str
     skills: str
     name: str = "arena-actor"
+    variants: dict[str, str] = field(default_factory=dict)
     skill_changes: dict[str, Any] = field(default_factory=dict)
     recipe_changes: dict[str, Any] = field(default_factory=dict)
 
@@ -115,12 +117,13 @@ def plan_stages(config: RetrainConfig) -> list[Stage]:
 
     Raises ConfigError for a config file that is not there.
     """
-    planners, actor = _Planners(config), _actor(config)
-    rounds = planners.rounds(actor[-1])
-    practises = next((i for i, stage in enumerate(rounds) if actor[-1].name in stage.needs), len(rounds))
-    rounds[practises:practises] = actor
+    planners, (skills, actor) = _Planners(config), _actor(config)
+    rounds = planners.rounds(actor)
+    practises = next((i for i, stage in enumerate(rounds) if actor.name in stage.needs), len(rounds))
+    rounds[practises:practises] = skills, actor
     first, *variants = config.planners.recipes
-    return [*rounds, planners.final(first), *(planners.final(name) for name in variants)]
+    others = [*(planners.final(name) for name in variants), *_actor_variants(config, skills, actor)]
+    return [*rounds, planners.final(first), *others]
 
 
 def choose_stages(stages: Sequence[Stage], only: Collection[str]) -> list[Stage]:
@@ -188,7 +191,8 @@ class _Planners:
         return _stage(self.config, name, PLANNER, ("train", "planner"), recipe, changes, out / "export", needs, weights)
 
 
-def _actor(config: RetrainConfig) -> list[Stage]:
+def _actor(config: RetrainConfig) -> tuple[Stage, Stage]:
+    """Its data and its training."""
     actor, out = config.actor, Path(config.out)
     data = _data(config, "skills", actor.skills, actor.skill_changes)
     recipe = {"episodes": str(data.result), "out": str(out / actor.name)}
@@ -198,10 +202,28 @@ def _actor(config: RetrainConfig) -> list[Stage]:
         changes = merged(changes, {"dagger": {"data": str(data.config_path)}})
     result = out / actor.name / (f"round{rounds}/weights" if rounds else "weights")
     command = ("train", "actor", "--workers", str(config.workers)) + (() if rounds else ("--resume",))
-    return [
-        data,
-        _stage(config, actor.name, ACTOR, command, actor.recipe, changes, result, (data.name,), actor.name),
-    ]
+    return data, _stage(config, actor.name, ACTOR, command, actor.recipe, changes, result, (data.name,), actor.name)
+
+
+def _actor_variants(config: RetrainConfig, skills: Stage, actor: Stage) -> list[Stage]:
+    dagger = actor.config.get("dagger", {})
+    rounds, by_expert = dagger.get("rounds", 0), dagger.get("expert_episodes", 0) > 0
+    played = range(0 if by_expert else 1, rounds + 1) if rounds else ()
+    stages = []
+    for name, recipe in config.actor.variants.items():
+        out = Path(config.out) / name
+        changes = {
+            "episodes": str(skills.result),
+            "more_episodes": [str(Path(actor.config["out"]) / f"rollouts{number}") for number in played],
+            "continue_from": str(actor.result),
+            "out": str(out),
+            "dagger": {"rounds": 0, "expert_episodes": 0},
+        }
+        command = ("train", "actor", "--resume")
+        needs = (skills.name, actor.name)
+        changes = merged(config.actor.recipe_changes, changes)
+        stages.append(_stage(config, name, ACTOR, command, recipe, changes, out / "weights", needs, name))
+    return stages
 
 
 def _data(

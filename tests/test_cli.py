@@ -57,6 +57,7 @@ def test_help_needs_neither_torch_nor_a_simulator():
         (["eval", "--suite", "arena"], "unknown agent 'predimem'; there are: oracle, script, random; learned systems"),
         (["eval", "--config", "configs/eval/arena.yaml", "--weights", "nowhere"], "no weights for 'arena-planner' in"),
         (["eval", "--config", "configs/eval/arena.yaml", "--agent", "x"], "there are: predimem, no-head, no-keyframes"),
+        (["eval", "--config", "configs/eval/arena_studies.yaml", "--tasks", "99"], "left out: window-1: no weights"),
         (["eval", "--config", "nowhere.yaml"], "config file not found: nowhere.yaml"),
         (["eval", "--verify", "nowhere.json"], "nowhere.json is no results.json of `predimem eval`"),
         (["eval", "--suite", "arena", "--agent", "oracle", "--tasks", "99"], "unknown arena task '99'"),

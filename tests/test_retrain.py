@@ -70,6 +70,16 @@ def test_who_drives_and_who_learns_from_what(config: RetrainConfig) -> None:
     assert untrained.needs == () and untrained.config["vision"] is None and untrained.config["sft"]["epochs"] == 0
 
 
+def test_another_actor_goes_on_from_the_first_with_all_that_it_had(config: RetrainConfig) -> None:
+    from actor.train import ActorTrainConfig
+
+    stages = {stage.name: stage for stage in plan_stages(config)}
+    first, other = (from_dict(ActorTrainConfig, stages[f"arena-actor{name}"].config) for name in ("", "-reactive"))
+    assert other.continue_from == str(stages["arena-actor"].result) and other.episodes == first.episodes
+    assert other.more_episodes == tuple(f"{first.out}/rollouts{number}" for number in range(3))
+    assert other.dagger.rounds == 0 and other.sampling.instruction_share == 1.0
+
+
 def test_seeds_are_for_training_and_each_is_used_once(config: RetrainConfig) -> None:
     seeds: list[int] = []
     for stage in plan_stages(config):
@@ -119,7 +129,7 @@ def test_some_stages_and_what_they_need(config: RetrainConfig) -> None:
     stages = plan_stages(config)
     chosen = lambda *only: [stage.name for stage in choose_stages(stages, only)]  # noqa: E731
     assert chosen() == [stage.name for stage in stages]
-    assert chosen("actor") == ["skills", "arena-actor"]
+    assert chosen("actor") == ["skills", "arena-actor", "arena-actor-reactive"]
     assert chosen("arena-planner-untrained") == ["arena-planner-untrained"]
     assert chosen("practice-1") == ["scenes", "practice-0", "planner-round-0", "practice-1"]
     assert not {"skills", "arena-actor"} & set(chosen("practice-2"))
@@ -191,6 +201,7 @@ actor:
   skills: configs/datagen_skills.yaml
   skill_changes: {tasks: ["2"], episodes: 2, frames: 2}
   recipe: configs/actor/arena.yaml
+  variants: {arena-actor-reactive: configs/actor/arena_reactive.yaml}
   recipe_changes:
     steps: 3
     threads: 1
@@ -209,7 +220,7 @@ def start(*arguments: str) -> subprocess.Popen[str]:
 def test_interrupted_it_ends_with_its_stage(tmp_path: Path, how: signal.Signals) -> None:
     (tmp_path / "tiny.yaml").write_text(TINY)
     process = start("train", "arena", "--config", str(tmp_path / "tiny.yaml"), "--out", str(tmp_path / "out"))
-    assert process.stdout is not None and "[1/9] scenes" in process.stdout.readline()
+    assert process.stdout is not None and "[1/10] scenes" in process.stdout.readline()
     while not (running := children(process.pid)):
         time.sleep(0.05)
     process.send_signal(how)
@@ -235,6 +246,7 @@ def test_everything_from_nothing_to_an_evaluation(tmp_path: Path) -> None:
     weights = out / "weights"
     assert sorted(p.name for p in weights.iterdir()) == [
         "arena-actor",
+        "arena-actor-reactive",
         "arena-planner",
         "arena-planner-recent",
         "arena-planner-untrained",
@@ -244,7 +256,7 @@ def test_everything_from_nothing_to_an_evaluation(tmp_path: Path) -> None:
     again = subprocess.run(
         [sys.executable, "-m", "predimem.cli", *arguments], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    assert again.stdout.count("is there") == 9
+    assert again.stdout.count("is there") == 10
     rows = ("predimem", "no-keyframes-skills", "no-robot-data-skills")
     evaluated = start(
         "eval", "--config", "configs/eval/arena.yaml", "--weights", str(weights), "--tasks", "6", "--episodes", "1",

@@ -67,7 +67,8 @@ class SkillWorker:
         if frames:
             metadata = {"kind": self._config.kind, "learned": self._policy is not None, **report}
             hz = 20.0 / self._config.execute_steps if self._config.kind == "rollouts" else 0.0
-            episode = episode_of(frames, job.task, job.seed, hz, metadata)
+            instruction = self._envs[job.task].unwrapped.variant().instruction
+            episode = episode_of(frames, job.task, job.seed, instruction, hz, metadata)
             save_episode(episode_path(self._config.out, job.task, job.seed), episode)
         cause = "" if frames else "no subtask to start with"
         seconds = round(time.perf_counter() - began_s, 3)

@@ -92,7 +92,9 @@ def possible(subtask: Subtask, hand: Hand, scene: Snapshot) -> bool:
     return all(scene.opening(joint) < 0.1 * most for joint, most in OPEN_ENOUGH.items())
 
 
-def episode_of(frames: Sequence[Labelled], task: str, seed: int, hz: float, metadata: dict[str, Any]) -> Episode:
+def episode_of(
+    frames: Sequence[Labelled], task: str, seed: int, instruction: str, hz: float, metadata: dict[str, Any]
+) -> Episode:
     """An episode whose steps are the frames: `hz` of them a second, 0 where they are independent of each other."""
     labels = tuple(sorted({label for frame in frames for label in frame.chunks}))
     first = frames[0].chunks[frames[0].subtask]
@@ -110,7 +112,7 @@ def episode_of(frames: Sequence[Labelled], task: str, seed: int, hz: float, meta
         suite="arena",
         task=task,
         seed=seed,
-        instruction="",
+        instruction=instruction,
         control_hz=hz,
         success=True,
         images={name: np.stack([frame.images[name] for frame in frames]) for name in frames[0].images},  # type: ignore[arg-type]

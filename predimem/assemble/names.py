@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from memory_bank import MemoryConfig
-from predimem.evaluation.play import PlayConfig, Suite
-from predimem.weight_files import EMBEDDED, weights_folder, weights_hash
+from predimem.evaluation.play import PlayConfig, RowConfig, Suite
+from predimem.weight_files import EMBEDDED, WeightsError, weights_folder, weights_hash
 
 LEARNED_PLANNERS = {
     "predimem": "planner",
@@ -44,6 +44,18 @@ def check_weights(agents: Sequence[str], play: PlayConfig) -> None:
             models = (LEARNED_PLANNERS[agent], "actor") if agent in LEARNED_PLANNERS else ("actor",)
         for model in models:
             weights_folder(play.weights, model)
+
+
+def missing_weights(rows: Mapping[str, RowConfig], root: str | None) -> dict[str, str]:
+    """Row -> what is said of the first of its models that is not there; no rows whose models are all there."""
+    missing: dict[str, str] = {}
+    for name, row in rows.items():
+        try:
+            for model in row.weights:
+                weights_folder(root, model)
+        except WeightsError as error:
+            missing[name] = str(error)
+    return missing
 
 
 def weights_hashes(root: str | None) -> dict[str, str]:

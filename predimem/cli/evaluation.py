@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -116,7 +117,7 @@ def _evaluate(settings: EvaluationFile, overwrite: bool = False, retry_errors: b
     config = EvaluationConfig(
         suite=suite,
         tasks=tasks,
-        agents=settings.agents or tuple(settings.rows) or ("predimem",),
+        agents=settings.agents or _rows(settings) or ("predimem",),
         references={name: row.against for name, row in settings.rows.items() if row.against},
         studies=settings.studies,
         notes={name: row.note for name, row in settings.rows.items() if row.note},
@@ -139,6 +140,18 @@ def _evaluate(settings: EvaluationFile, overwrite: bool = False, retry_errors: b
     if long and (videos or settings.clips or any(play.camera_every(row) for row in rows.values())):
         use_driver()
     run_evaluation(config, functools.partial(make_player, play), task_categories(suite, play.task_files))
+
+
+def _rows(settings: EvaluationFile) -> tuple[str, ...]:
+    """All rows of the file, but those whose weights are not there, which are said, unless no weights are there."""
+    from predimem.assemble.names import missing_weights
+
+    missing = missing_weights(settings.rows, settings.play.weights)
+    if missing.keys() == {name for name, row in settings.rows.items() if row.weights}:
+        return tuple(settings.rows)
+    for name, why in missing.items():
+        print(f"left out: {name}: {why}", file=sys.stderr)
+    return tuple(name for name in settings.rows if name not in missing)
 
 
 def _verify(results: Path, sample: int, seed: int, workers: int, weights: str | None) -> None:

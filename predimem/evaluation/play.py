@@ -100,10 +100,10 @@ class PlayConfig:
 @dataclass(frozen=True)
 class EvaluationFile:
     """`predimem eval --config`: what is played, and how. tasks: empty: all of the suite. agents: rows and
-    built-in agents (`oracle`, ...), the first one is compared with the others; empty: all rows in their order.
-    videos: of each task and agent; null: 2, of the arena none. clips: failed episodes of each agent and cause
-    that are played again to film the seconds around the failure. studies: rows that are drawn against what they
-    differ in."""
+    built-in agents (`oracle`, ...), the first one is compared with the others; empty: all rows whose weights are
+    there, in their order. videos: of each task and agent; null: 2, of the arena none. clips: failed episodes of each
+    agent and cause that are played again to film the seconds around the failure. studies: rows that are drawn
+    against what they differ in."""
 
     suite: Suite = "mikasa"
     tasks: tuple[str, ...] = ()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from predimem.assemble.names import missing_weights
 from predimem.evaluation.play import EvaluationFile, RowConfig, evaluation_settings
 from predimem.evaluation.run import EvaluationConfig, run_evaluation
 from predimem.evaluation.studies import StudyConfig
@@ -43,5 +45,21 @@ def test_the_shipped_studies_name_rows_that_are_there() -> None:
 def test_missing_weights_name_their_recipe(tmp_path: Path) -> None:
     with pytest.raises(WeightsError, match=r"train planner --config configs/planner/arena_window_5\.yaml"):
         weights_folder(tmp_path, "arena-planner-window-5")
-    with pytest.raises(WeightsError, match=r"train actor --config configs/actor/tiny\.yaml"):
-        weights_folder(tmp_path, "actor")
+    rows = [
+        row
+        for name in ("arena", "arena_studies")
+        for row in evaluation_settings(ROOT / "configs" / "eval" / f"{name}.yaml", {}).rows.values()
+    ]
+    for name in {"planner", "planner-no-head", "actor"} | {name for row in rows for name in row.weights}:
+        with pytest.raises(WeightsError) as missing:
+            weights_folder(tmp_path, name)
+        (recipe,) = re.findall(r"configs/\S+\.yaml", str(missing.value))
+        assert (ROOT / recipe).is_file(), recipe
+
+
+def test_rows_whose_weights_are_missing(tmp_path: Path) -> None:
+    rows = {"a": RowConfig("x", "skills"), "b": RowConfig("y", "z"), "c": RowConfig("truth", "skills")}
+    (tmp_path / "x").mkdir()
+    (tmp_path / "y").mkdir()
+    missing = missing_weights(rows, str(tmp_path))
+    assert list(missing) == ["b"] and "no weights for 'z'" in missing["b"]

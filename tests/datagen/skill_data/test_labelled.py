@@ -56,7 +56,7 @@ def test_what_is_to_be_shut_now_and_then_stands_ajar() -> None:
 def test_an_episode_has_the_labels_where_they_were_given(tmp_path: Path) -> None:
     frames = [labelled("pick x", ("open y",), 1.0), labelled("open y", (), 5.0)]
     path = episode_path(tmp_path, "T", 20_000)
-    save_episode(path, episode_of(frames, "T", 20_000, 0.0, {"kind": "frames"}))
+    save_episode(path, episode_of(frames, "T", 20_000, "Do T.", 0.0, {"kind": "frames"}))
     episode = load_episode(path)
     alternatives = episode.alternatives
     assert alternatives is not None and alternatives.subtasks == ("open y", "pick x")
