@@ -42,7 +42,7 @@ def test_recipes_differ_in_what_they_say_alone(path: Path, full: TrainConfig):
     assert (config.out == full.out) == (path.stem == "arena")
     allowed = {"out", "prompt", "memory"}
     allowed |= {"predictive_weight"} if path.stem == "arena_no_head" else set()
-    allowed |= {"base", "vision"} if path.stem in ("arena_small", "arena_large") else set()
+    allowed |= {"base"} if path.stem in ("arena_small", "arena_large") else set()
     allowed |= {"vision", "feature_table", "sft"} if path.stem == "arena_untrained" else set()
     assert replace(config, **{name: getattr(full, name) for name in allowed}) == full
 
