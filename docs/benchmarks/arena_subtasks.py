@@ -2,8 +2,8 @@
 
     python docs/benchmarks/arena_subtasks.py results/arena_oracle_memory.json [--agent oracle-memory]
 
-A subtask counts as begun once it is due; attempts after failures are included. For rows that fail by running out of
-time alone, as those that are told what is due do.
+A subtask counts as begun once it is due; attempts after failures are included. The one that was due when an episode
+failed counts as not done, whatever ended the episode: time, a pour too many, a thing that fell off the table.
 """
 
 from __future__ import annotations
@@ -33,10 +33,13 @@ def main() -> None:
         for row in group["rows"]:
             episode = dict(zip(results["columns"], row, strict=True))
             env.reset(seed=episode["seed"])
-            for subtask in env.variant().subtasks:
+            for stage, subtask in enumerate(env.variant().subtasks):
                 kind = kind_of({"skill": subtask.skill.value, "target": subtask.target})
                 begun[kind] += 1
+                timed_out = episode["message"].startswith("out of time: ")
                 if episode["message"] == f"out of time: {subtask.label}":
+                    break
+                if episode["status"] == "failure" and not timed_out and stage == episode["stages_passed"]:
                     break
                 done[kind] += 1
         env.close()
