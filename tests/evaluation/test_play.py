@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from predimem.config import ConfigError, load_config
 from predimem.assemble.names import missing_weights
+from predimem.config import ConfigError, load_config
 from predimem.evaluation.play import EvaluationFile, PlayConfig, RowConfig, evaluation_settings, played_with
 
 ROOT = Path(__file__).parents[2]
