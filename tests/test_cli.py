@@ -59,6 +59,7 @@ def test_help_needs_neither_torch_nor_a_simulator():
         (["eval", "--config", "configs/eval/arena.yaml", "--agent", "x"], "there are: predimem, no-head, no-keyframes"),
         (["eval", "--config", "configs/eval/arena_studies.yaml", "--tasks", "99"], "left out: window-1: no weights"),
         (["eval", "--config", "nowhere.yaml"], "config file not found: nowhere.yaml"),
+        (["eval", "--verify", "results/arena_windows.json"], "no weights for 'arena-planner-window-1' in"),
         (["eval", "--verify", "nowhere.json"], "nowhere.json is no results.json of `predimem eval`"),
         (["eval", "--suite", "arena", "--agent", "oracle", "--tasks", "99"], "unknown arena task '99'"),
         (["eval", "--suite", "arena", "--agent", "oracle", "--tasks", "4,04"], "unknown arena task '04'"),

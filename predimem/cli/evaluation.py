@@ -155,11 +155,13 @@ def _rows(settings: EvaluationFile) -> tuple[str, ...]:
 
 
 def _verify(results: Path, sample: int, seed: int, workers: int, weights: str | None) -> None:
+    from predimem.assemble.names import check_weights
     from predimem.assemble.player import make_player
     from predimem.evaluation.play import played_with
     from predimem.evaluation.verify import format_verification, verify_results
 
     play = played_with(results, weights)
+    check_weights(tuple(play.rows), play)
     if any(play.camera_every(row) for row in play.rows.values()):
         use_driver()
     verification = verify_results(results, functools.partial(make_player, play), sample, seed, workers)
