@@ -25,8 +25,8 @@ class SamplingConfig:
     """How a batch is drawn.
 
     prompts_per_frame: prompts that share one image encoding. instruction_share: prompts that are the
-    task instruction, labelled with the goal's chunk, or the current subtask's in episodes without a goal (the
-    reactive baseline's prompt); instruction_targets: with its target as well, else these prompts have none.
+    task instruction (the reactive baseline's prompt), labelled with the goal's chunk and no target, which no
+    picture shows; in episodes without a goal with chunk and target of the current subtask.
     hold_share: prompts whose subtask has no target although others have; idle_share: frames in which
     no subtask has a target. brightness and shift_px augment images; pointing targets move along.
     """
@@ -34,7 +34,6 @@ class SamplingConfig:
     frames_per_batch: int = 12
     prompts_per_frame: int = 6
     instruction_share: float = 0.1
-    instruction_targets: bool = False
     hold_share: float = 0.05
     idle_share: float = 0.08
     brightness: float = 0.07
@@ -151,12 +150,13 @@ class FrameSet:
     ) -> tuple[str, np.ndarray, np.ndarray, np.ndarray]:
         episode, labels = self.episodes[e], self._labels[e]
         if rng.random() < config.instruction_share:
-            goal = episode.goal if episode.goal in labels.subtasks else episode.subtask_at(t)
-            k = labels.subtasks.index(goal)
+            current = labels.subtasks.index(episode.subtask_at(t))
+            if episode.goal not in labels.subtasks:
+                targets = labels.targets_m[t, current], labels.pixels[t, current]
+                return episode.instruction, labels.chunks[t, current], *targets
+            k = labels.subtasks.index(episode.goal)
             if not labels.valid[t, k]:  # the goal cannot be acted on yet: do as the current subtask says
-                k = labels.subtasks.index(episode.subtask_at(t))
-            if config.instruction_targets:
-                return episode.instruction, labels.chunks[t, k], labels.targets_m[t, k], labels.pixels[t, k]
+                k = current
             nothing = np.full_like(labels.pixels[t, k], np.nan)
             return episode.instruction, labels.chunks[t, k], np.full(3, np.nan, np.float32), nothing
         aimed = labels.valid[t] & np.isfinite(labels.targets_m[t]).all(-1)

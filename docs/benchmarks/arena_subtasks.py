@@ -36,10 +36,9 @@ def main() -> None:
             for stage, subtask in enumerate(env.variant().subtasks):
                 kind = kind_of({"skill": subtask.skill.value, "target": subtask.target})
                 begun[kind] += 1
-                timed_out = episode["message"].startswith("out of time: ")
-                if episode["message"] == f"out of time: {subtask.label}":
-                    break
-                if episode["status"] == "failure" and not timed_out and stage == episode["stages_passed"]:
+                _, timed_out, due = episode["message"].partition("out of time: ")
+                here = due == subtask.label if timed_out else stage == episode["stages_passed"]
+                if episode["status"] == "failure" and here:
                     break
                 done[kind] += 1
         env.close()

@@ -43,10 +43,17 @@ def test_instruction_prompts_get_the_goal_s_chunk_and_no_target():
     )
     batch = frames.batch(np.random.default_rng(0), SamplingConfig(6, 2, instruction_share=1, idle_share=1))
     assert not batch.chunks[..., :6].any()  # before anything can be touched, the goal's label is to hold
-    told = SamplingConfig(6, 2, instruction_share=1, instruction_targets=True, idle_share=0, shift_px=0)
+
+
+def test_without_a_goal_instruction_prompts_get_chunk_and_target_of_the_current_subtask():
+    episode = dataclasses.replace(make_episode(1001), goal="")
+    frames = FrameSet([episode], CAMERAS, HORIZON, 128)
+    told = SamplingConfig(6, 2, instruction_share=1, idle_share=0, shift_px=0)
     batch = frames.batch(np.random.default_rng(0), told)
-    np.testing.assert_array_equal(batch.targets_m, np.tile(episode.alternatives.targets_m[APPEAR, goal], (12, 1)))
-    assert np.isfinite(batch.pixels[:, 0]).all()  # agentview
+    assert set(batch.prompts) == {INSTRUCTION} and episode.alternatives is not None
+    due = episode.alternatives.subtasks.index(episode.subtask_at(APPEAR))
+    np.testing.assert_array_equal(batch.targets_m, np.tile(episode.alternatives.targets_m[APPEAR, due], (12, 1)))
+    assert np.isfinite(batch.pixels[:, 0]).all()
 
 
 def test_shifted_images_keep_their_targets():
