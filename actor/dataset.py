@@ -16,8 +16,8 @@ import numpy as np
 
 from actor.transforms import ResizeWithPad
 from actor.weights import ActorConfig
-from predimem.episodes import Alternatives, Episode, Frames, list_episodes, load_episodes
-from predimem.seeds import refuse_evaluation_seed
+from predimem.core.episodes import Alternatives, Episode, Frames, list_episodes, load_episodes
+from predimem.core.seeds import refuse_evaluation_seed
 
 
 @dataclass(frozen=True)

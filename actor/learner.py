@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from actor import flow_matching
-from actor.auxiliary import AuxiliaryConfig, PositionHead, pointing_loss, target_cells
 from actor.dataset import Batch, FrameSet, SamplingConfig
-from actor.locator import position_loss, sketch_loss
 from actor.pi05 import LanguageModel, Pi05, Pi05Config, Prefix
 from actor.preprocess import Preprocessor
+from actor.tiny.auxiliary import AuxiliaryConfig, PositionHead, pointing_loss, target_cells
+from actor.tiny.locator import position_loss, sketch_loss
 
 
 class Learner(nn.Module):

@@ -22,10 +22,10 @@ from torch import Tensor, nn
 
 from actor import flow_matching
 from actor.action_expert import ActionExpert
-from actor.conv_stem import ConvStem, ConvStemConfig
 from actor.gemma import GemmaConfig, GemmaLayer, KeyValue, RMSNorm, rotary_embedding
-from actor.locator import POSE_DIM, Aim, Locator
 from actor.siglip import SiglipConfig, SiglipVision
+from actor.tiny.conv_stem import ConvStem, ConvStemConfig
+from actor.tiny.locator import POSE_DIM, Aim, Locator
 
 
 @dataclass(frozen=True)

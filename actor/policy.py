@@ -11,7 +11,7 @@ import torch
 from actor.preprocess import Preprocessor
 from actor.transforms import ResizeWithPad
 from actor.weights import Actor, load_actor
-from predimem.types import ActionChunk, Observation
+from predimem.core.types import ActionChunk, Observation
 
 
 class ActorPolicy:

@@ -10,9 +10,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from actor.locator import POSE_DIM
 from actor.normalize import NormStats
 from actor.pi05 import Prompted
+from actor.tiny.locator import POSE_DIM
 from actor.tokenizer import Tokenizer, tokenize
 from actor.transforms import Discretise, Normalise, PadActions, Unnormalise, UnpadActions
 from actor.weights import ActorConfig

@@ -19,7 +19,6 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from actor.auxiliary import AuxiliaryConfig
 from actor.checkpoint import Checkpoint, Interruption, load_checkpoint, save_checkpoint
 from actor.dataset import FrameSet, SamplingConfig, load_frame_sets
 from actor.learner import Learner, embed_new_words, order_number_embeddings, validate
@@ -27,6 +26,7 @@ from actor.names import from_openpi
 from actor.normalize import NormStats, compute_quantiles, load_stats, save_stats
 from actor.pi05 import Pi05
 from actor.preprocess import Preprocessor
+from actor.tiny.auxiliary import AuxiliaryConfig
 from actor.tokenizer import Tokenizer, WordTokenizer, load_tokenizer, save_tokenizer, train_word_tokenizer
 from actor.weights import (
     STATS_FILE,
@@ -38,8 +38,8 @@ from actor.weights import (
     save_actor,
     tokenizer_path,
 )
-from predimem.config import from_dict, to_dict
-from predimem.episodes import list_episodes
+from predimem.core.config import from_dict, to_dict
+from predimem.core.episodes import list_episodes
 
 CHECKPOINT_FILE = "checkpoint.pt"
 LOG_FILE = "log.jsonl"

@@ -50,16 +50,6 @@ class Discretise:
 
 
 @dataclass(frozen=True)
-class Undiscretise:
-    """The inverse of `Discretise` up to rounding: each bin's centre."""
-
-    bins: int = 256
-
-    def __call__(self, values: np.ndarray) -> np.ndarray:
-        return ((np.asarray(values) + 0.5) * 2 / self.bins - 1).astype(np.float32)
-
-
-@dataclass(frozen=True)
 class PadActions:
     """Zeros appended to the last axis up to the model's action dimension."""
 

@@ -14,7 +14,7 @@ from actor.names import from_openpi
 from actor.pi05 import Pi05, Pi05Config, Prompted
 from actor.siglip import SiglipConfig
 from actor.weights import load_into, read_safetensors
-from predimem.config import from_dict
+from predimem.core.config import from_dict
 
 TOLERANCE = 1e-4
 

@@ -12,12 +12,12 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from actor.locator import POSE_DIM
 from actor.names import from_openpi, to_openpi
 from actor.normalize import NormStats, load_stats, save_stats
 from actor.pi05 import Pi05, Pi05Config
+from actor.tiny.locator import POSE_DIM
 from actor.tokenizer import Tokenizer, load_tokenizer, save_tokenizer
-from predimem.config import from_dict, to_dict
+from predimem.core.config import from_dict, to_dict
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"

@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from datagen.collect import CollectConfig, MakeEnvironment, collect
-from datagen.generation.config import GenerationConfig
-from datagen.scale.run import BackendConfig
-from predimem.config import ConfigError, load_config, read_yaml
+from datagen.demos.config import GenerationConfig
+from datagen.demos.mikasa import CollectConfig, MakeEnvironment, collect
+from predimem.core.config import ConfigError, load_config, read_yaml
+from predimem.jobs.runner import BackendConfig
 
 if TYPE_CHECKING:
-    from datagen.practice.runtime import Runtime
+    from datagen.dagger.runtime import Runtime
 
 SUITES = ("arena", "mikasa", "skills", "practice", "scenes")
 
@@ -39,25 +39,25 @@ def make_data(
             raise ConfigError(f"{path} is of the suite mikasa: its {', '.join(sorted(unknown))} are in the file itself")
         collect(replace(load_config(CollectConfig, path), **changes), make_mikasa, backend, retry_errors=retry_errors)
     elif suite == "skills":
-        from datagen.skill_data.collect import collect_skills
-        from datagen.skill_data.config import SkillDataConfig
+        from datagen.actor_data.collect import collect_skills
+        from datagen.actor_data.config import SkillDataConfig
 
         collect_skills(replace(load_config(SkillDataConfig, path), **changes), backend, retry_errors=retry_errors)
     elif suite == "scenes":
-        from datagen.scenes.collect import collect_scenes
-        from datagen.scenes.config import ScenesConfig
+        from datagen.vision_data.collect import collect_scenes
+        from datagen.vision_data.config import ScenesConfig
 
         collect_scenes(replace(load_config(ScenesConfig, path), **changes), backend, retry_errors=retry_errors)
     elif suite == "practice":
-        from datagen.practice.config import PracticeConfig
-        from datagen.practice.practise import practice_summary, practise
+        from datagen.dagger.config import PracticeConfig
+        from datagen.dagger.generate import practice_summary, practise
 
         config = replace(load_config(PracticeConfig, path), **changes)
         outcomes = practise(config, make_runtime(config.driver, config.hand), backend, retry_errors=retry_errors)
         print(practice_summary(outcomes, config.out))
     else:
-        from datagen.generation.generate import generate
-        from datagen.generation.report import summary
+        from datagen.demos.generate import generate
+        from datagen.demos.report import summary
 
         config = replace(load_config(GenerationConfig, path), **changes)
         print(summary(generate(config, backend, retry_errors=retry_errors), config.out))

@@ -4,8 +4,8 @@ One of two baskets has a red mat on its floor. The butter goes onto it and cover
 popcorn's turn, with a drawer opened and shut in between, only memory tells which basket was the marked one.
 """
 
-from datagen.arena.subtasks import close_joint, open_joint, pick, place
-from datagen.arena.task import Task, Variant
+from predimem.envs.arena.subtasks import close_joint, open_joint, pick, place
+from predimem.envs.arena.task import Task, Variant
 
 
 def variant(basket: str) -> Variant:

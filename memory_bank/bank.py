@@ -16,7 +16,7 @@ from types import MappingProxyType
 import numpy as np
 
 from memory_bank.selection import NominationClusters
-from predimem.types import Frame, MemorySnapshot, Observation
+from predimem.core.types import Frame, MemorySnapshot, Observation
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Any
 
 from memory_bank import MemoryConfig
 from planner.prompt import PromptConfig
-from predimem.config import ConfigError, from_dict
+from predimem.core.config import ConfigError, from_dict
 
 FILE_NAME = "predimem.json"
 FORMAT = "predimem-planner"

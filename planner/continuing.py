@@ -13,8 +13,8 @@ from torch import Tensor
 from transformers import AutoTokenizer, Qwen3VLForConditionalGeneration
 
 from planner.model import PrediMemForConditionalGeneration
-from planner.vision import WEIGHTS as TOWER_FILE
-from predimem.config import ConfigError
+from planner.tiny.vision import WEIGHTS as TOWER_FILE
+from predimem.core.config import ConfigError
 
 HEAD = "predictive_head."
 PER_TOKEN = ("embed_tokens.weight", "lm_head.weight")

@@ -5,7 +5,7 @@ keyframes in a replay are the annotated ones (teacher forcing), in part of the r
 a planner errs: written late or early, one too many, or forgotten.
 
 Splicing: in most samples the memory is taken from another episode, and the label is changed to match
-(`planner.splicing`). Else a small planner learns which layout goes with which answer by heart and never
+(`planner.counterfactual`). Else a small planner learns which layout goes with which answer by heart and never
 looks at its memory.
 """
 
@@ -26,13 +26,13 @@ from typing import Any, Literal
 import numpy as np
 
 from memory_bank import MemoryConfig
-from planner.forks import forks
+from planner.branch_points import forks
+from planner.counterfactual import splice_memory
 from planner.prompt import PromptConfig, render_answer, render_prompt
 from planner.replay import Replay, Sample, frame_at
-from planner.splicing import splice_memory
-from predimem.episodes import Episode
-from predimem.seeds import refuse_evaluation_seed
-from predimem.types import Frame, MemorySnapshot
+from predimem.core.episodes import Episode
+from predimem.core.seeds import refuse_evaluation_seed
+from predimem.core.types import Frame, MemorySnapshot
 
 POOL_BATCHES = 32  # batches of equally long samples are cut from so many batches' worth of samples
 
@@ -56,8 +56,8 @@ class DatasetConfig:
     the keyframe of `cue_subtask`, or the whole memory with that of an episode of the same task that has got just
     as far; its hidden state may be another as long as the window does not show it, and for `splice_steps` after
     the subtasks part ways it does not. boundary_probability: of samples within `boundary_steps` of a change of
-    subtask. fork_probability: of samples of an episode that has forks (`planner.forks`), within `splice_steps` after
-    one. step_grid: samples and keyframes are taken at its multiples, so that many samples share pictures.
+    subtask. fork_probability: of samples of an episode that has branch points (`planner.branch_points`), within
+    `splice_steps` after one. step_grid: samples and keyframes are taken at its multiples, so that many samples share pictures.
     missing_probability: of each keyframe to be forgotten. jitter_steps: by how much each is early or late.
     lag_steps: by how much a planner with a text memory names a subtask late at most, and half of it early.
     """

@@ -18,10 +18,10 @@ import torch
 from planner.checkpoint import PlannerCheckpointError, PlannerSpec, draw_model, read_spec
 from planner.forward import TextForward
 from planner.greedy import Decoded, greedy_decode
+from planner.image_features import PictureReader
 from planner.inputs import InputReader
 from planner.parsing import parse_plan, subtask_characters
-from planner.pictures import PictureReader
-from predimem.types import MemorySnapshot, Plan
+from predimem.core.types import MemorySnapshot, Plan
 
 _END = "<|im_end|>"
 _EPISODES = 256  # whose last answers are remembered
@@ -93,8 +93,11 @@ class QwenPlanner:
         return self._tokenizer.decode(tokens, skip_special_tokens=True)
 
 
-def load_planner(path: str | Path, device: str = "cpu", timesteps: int = 128) -> QwenPlanner:
-    """A planner from an exported folder, in float32 on the CPU and bfloat16 elsewhere. timesteps: see there.
+def load_planner(
+    path: str | Path, device: str = "cpu", timesteps: int = 128, threads: int | None = None
+) -> QwenPlanner:
+    """A planner from an exported folder, in float32 on the CPU and bfloat16 elsewhere. timesteps: see `QwenPlanner`.
+    threads: torch keeps to so many in this process from then on; None leaves them as they are.
 
     Raises PlannerCheckpointError if the folder, a file or a weight is missing, or a file is truncated.
     """
@@ -103,6 +106,8 @@ def load_planner(path: str | Path, device: str = "cpu", timesteps: int = 128) ->
     from transformers.utils import logging
 
     logging.disable_progress_bar()
+    if threads is not None:
+        torch.set_num_threads(threads)
     folder = Path(path)
     if not folder.is_dir():
         raise PlannerCheckpointError(

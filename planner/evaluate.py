@@ -19,9 +19,9 @@ import numpy as np
 
 from memory_bank import MemoryBank, MemoryConfig
 from planner.replay import observation_at
-from predimem.episodes import Episode
-from predimem.interfaces import Planner
-from predimem.types import Plan
+from predimem.core.episodes import Episode
+from predimem.core.interfaces import Planner
+from predimem.core.types import Plan
 
 
 @dataclass(frozen=True)

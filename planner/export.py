@@ -2,7 +2,7 @@
 
 Planners of one arena have one frozen vision tower, two thirds of their bytes. With `tower_shard` it is written as a
 file of its own, in Hugging Face's layout of a checkpoint in several files, so that folders side by side can share it
-(`predimem.weight_files.place_weights`).
+(`predimem.core.weight_files.place_weights`).
 """
 
 from __future__ import annotations

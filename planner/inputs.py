@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from planner.pictures import Picture, PictureReader
+from planner.image_features import Picture, PictureReader
 from planner.prompt import PromptConfig, chat_messages, render_prompt
-from predimem.types import MemorySnapshot
+from predimem.core.types import MemorySnapshot
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,9 +22,9 @@ from torch.nn import functional as F
 from transformers import Qwen3VLConfig, Qwen3VLForConditionalGeneration
 from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLCausalLMOutputWithPast
 
-from planner.feature_cache import FeatureCache
-from planner.feature_table import FeatureTable
-from predimem.config import from_dict
+from planner.tiny.feature_cache import FeatureCache
+from planner.tiny.feature_table import FeatureTable
+from predimem.core.config import from_dict
 
 CONFIG_KEY = "predictive_coding"
 

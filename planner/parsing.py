@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from predimem.types import MemorySnapshot, Plan
+from predimem.core.types import MemorySnapshot, Plan
 
 FIELDS = ("current_primitive", "keyframe_positions")
 _SUBTASK = re.compile(r'"current_primitive"\s*:\s*"((?:[^"\\]|\\.)*")')

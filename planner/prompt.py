@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from predimem.types import Frame, MemorySnapshot
+from predimem.core.types import Frame, MemorySnapshot
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -81,7 +81,7 @@ def render_answer(subtask: str, keyframe_positions: Sequence[int]) -> str:
 
 def fixed_phrases(config: PromptConfig, instructions: Sequence[str] = ()) -> list[str]:
     """The parts of prompts and answers that are always the same: a small tokenizer spends one token on
-    each of them (see `planner.tokenizer`). An instruction with places for words, such as `{drawer}`, has
+    each of them (see `planner.tiny.tokenizer`). An instruction with places for words, such as `{drawer}`, has
     several parts."""
     *system, last = _system_lines(config)
     parts = (part for instruction in instructions for part in re.split(r" ?\{\w+\}", f"{TASK}{instruction}\n"))

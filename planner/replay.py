@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from memory_bank import MemoryBank, MemoryConfig
-from predimem.episodes import Episode
-from predimem.types import Frame, MemorySnapshot, Observation
+from predimem.core.episodes import Episode
+from predimem.core.types import Frame, MemorySnapshot, Observation
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,9 +19,9 @@ from swift.template.base import Template
 from swift.template.templates.qwen import Qwen3VLTemplate, QwenTemplateMeta
 from swift.template.utils import findall
 
-from planner.feature_table import FeatureTable
 from planner.model import PrediMemForConditionalGeneration
 from planner.swift_command import FEATURES
+from planner.tiny.feature_table import FeatureTable
 
 NAME = "predimem_vl"
 TABLE = FeatureTable(Path(os.environ[FEATURES])) if FEATURES in os.environ else None

@@ -16,8 +16,8 @@ import numpy as np
 from memory_bank import MemoryBank, MemoryConfig
 from planner.dataset import keyframe_targets
 from planner.evaluate import replay_plans
-from predimem.episodes import Episode
-from predimem.interfaces import Planner
+from predimem.core.episodes import Episode
+from predimem.core.interfaces import Planner
 
 
 @dataclass(frozen=True)

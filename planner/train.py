@@ -23,18 +23,18 @@ from pathlib import Path
 from typing import Any
 
 from memory_bank import MemoryConfig
-from planner.base import BaseConfig, link_pretrained_base, make_tiny_base, tiny_hf_config, tiny_processor
 from planner.checkpoint import PlannerSpec
 from planner.continuing import claim_features, take_weights
 from planner.dataset import DatasetConfig, split_episodes, write_training_data
 from planner.model import ObjectiveConfig, PrediMemForConditionalGeneration
 from planner.prompt import PromptConfig
 from planner.swift_command import SftConfig, last_checkpoint, swift_command, swift_environment
-from planner.vision import VisionConfig, pretrain_tower, sample_frames
-from planner.vision_readout import sample_steps
-from planner.vision_scenes import Scenes, scenes_of
-from predimem.config import ConfigError, load_config, to_dict
-from predimem.episodes import Episode, load_episodes
+from planner.tiny.base import BaseConfig, link_pretrained_base, make_tiny_base, tiny_hf_config, tiny_processor
+from planner.tiny.vision import VisionConfig, pretrain_tower, sample_frames
+from planner.tiny.vision_readout import sample_steps
+from planner.tiny.vision_scenes import Scenes, scenes_of
+from predimem.core.config import ConfigError, load_config, to_dict
+from predimem.core.episodes import Episode, load_episodes
 
 
 @dataclass(frozen=True)
@@ -233,7 +233,7 @@ class _Run:
             return
         from transformers import AutoProcessor
 
-        from planner.feature_table import add_features, pictures_of
+        from planner.tiny.feature_table import add_features, pictures_of
 
         model = PrediMemForConditionalGeneration.from_pretrained(self.out / "base")
         processor: Any = AutoProcessor.from_pretrained(self.out / "base")

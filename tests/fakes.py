@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from predimem.types import ActionChunk, MemorySnapshot, Observation, Plan, StepResult
+from predimem.core.types import ActionChunk, MemorySnapshot, Observation, Plan, StepResult
 
 
 class CountingEnvironment:

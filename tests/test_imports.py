@@ -1,4 +1,4 @@
-"""Who imports whom: the layers of docs/architecture.md, read from the source of every module."""
+"""Which folder may import which: the layers of docs/architecture.md, read from the source of every module."""
 
 from __future__ import annotations
 
@@ -6,27 +6,35 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
+MODELS = ("memory_bank", "planner", "actor")  # run on a bare GPU machine, without a simulator
+BELOW_EXPERTS = ("predimem.core", "predimem.jobs", "predimem.rendering", *MODELS, "predimem.envs", "predimem.agent")
+BELOW_PIPELINES = (*BELOW_EXPERTS, "datagen", "predimem.evaluation", "predimem.serving")
+# folder -> the folders that it may import besides itself
+LAYERS: dict[str, tuple[str, ...]] = {
+    "predimem.core": (),
+    "predimem.jobs": ("predimem.core",),
+    "predimem.rendering": ("predimem.core",),
+    "memory_bank": ("predimem.core",),
+    "predimem.envs": ("predimem.core", "predimem.jobs", "predimem.rendering"),
+    "planner": ("predimem.core", "memory_bank"),
+    "actor": ("predimem.core", "memory_bank"),
+    "predimem.agent": ("predimem.core", "memory_bank"),
+    "datagen": BELOW_EXPERTS,
+    "predimem.evaluation": (*BELOW_EXPERTS, "datagen"),
+    "predimem.serving": (*BELOW_EXPERTS, "datagen"),
+    "predimem.pipelines": BELOW_PIPELINES,
+    "predimem.cli": (*BELOW_PIPELINES, "predimem.pipelines"),
+}
 PACKAGES = ("predimem", "planner", "actor", "memory_bank", "datagen")
-CORE = tuple(
-    f"predimem.{name}"
-    for name in (
-        *("types", "interfaces", "config", "frames", "episodes", "scene_facts"),
-        *("labels", "seeds", "jsonl", "pool", "processes"),
-    )
-)
-ASSEMBLY = ("predimem.assemble", "predimem.cli")  # may name every concrete part
-# Shared by evaluation suites and datagen; they know the simulator, not the system.
-RENDERING = ("predimem.culling", "predimem.rendering", "predimem.vulkan")
 SIMULATORS = ("mani_skill", "mikasa_robo_suite", "sapien", "gymnasium", "open3d", "ray")
 HEAVY = ("torch", "torchvision", "transformers", "swift", *SIMULATORS)
-# The arena's scene, written against the simulator; only the entry point of its environments loads it.
-SCENE_PARTS = ("environment", "furniture", "groceries", "looks", "mats", "parts", "reading", "saving", "shading")
-SCENE = (*(f"datagen.arena.{name}" for name in (*SCENE_PARTS, "time_limit")), "datagen.skills.delta_pose_env")
+LOADS_THE_SIMULATOR = "scene"  # folders of this name are imported only when an environment is made
 MS_SWIFT_PLUGIN = "planner.sft"  # loaded by `swift sft`, never by our own code
 
 
@@ -63,28 +71,18 @@ def on_import(tree: ast.Module) -> Iterator[ast.stmt]:
             yield statement
 
 
-def within(name: str, allowed: tuple[str, ...]) -> bool:
-    return any(name == a or name.startswith(f"{a}.") for a in allowed)
+def layer_of(module: str) -> str | None:
+    """The folder of `LAYERS` that a module lies in; None for `predimem` itself."""
+    return next((layer for layer in LAYERS if module == layer or module.startswith(f"{layer}.")), None)
 
 
 def may_import(module: str, other: str) -> bool:
-    """The rule, between modules of this repository."""
-    package = module.split(".")[0]
-    if other == "predimem" or other in CORE:
-        return True
-    if within(module, ASSEMBLY):
-        return True
-    if within(other, ASSEMBLY) or module in CORE or module == "predimem":
-        return False
-    if module in RENDERING:
-        return other in RENDERING
-    if package == "predimem":
-        return within(other, ("predimem", "memory_bank"))
-    if package == "planner":
-        return within(other, ("planner", "memory_bank"))
-    if package == "datagen":
-        return within(other, ("datagen",)) or other in RENDERING
-    return within(other, (package,))
+    here, there = layer_of(module), layer_of(other)
+    return there is None or here == there or (here is not None and there in LAYERS[here])
+
+
+def test_every_module_is_in_a_layer() -> None:
+    assert [module for module in MODULES if layer_of(module) is None] == ["predimem"]
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -95,9 +93,21 @@ def test_layers(module: str) -> None:
     assert not wrong
 
 
-@pytest.mark.parametrize("module", [m for m in MODULES if m.split(".")[0] in PACKAGES[1:4]])
+def test_no_module_imports_itself_through_others() -> None:
+    """Imports inside functions and for type checkers count, too."""
+    graph = {
+        module: {name for name, _ in imports(ast.parse(path.read_text()), module) if name in MODULES} - {module}
+        for module, path in MODULES.items()
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        raise AssertionError(f"circle of imports: {' -> '.join(error.args[1])}") from None
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if layer_of(m) in MODELS])
 def test_models_and_memory_know_no_simulator(module: str) -> None:
-    """planner, actor and memory_bank run on a bare GPU machine; ms-swift only trains."""
+    """ms-swift only trains."""
     foreign = [*SIMULATORS, *(() if module == MS_SWIFT_PLUGIN else ("swift",))]
     tree = ast.parse(MODULES[module].read_text())
     wrong = [f"{module}:{line} imports {n}" for n, line in imports(tree, module) if n.split(".")[0] in foreign]
@@ -106,7 +116,7 @@ def test_models_and_memory_know_no_simulator(module: str) -> None:
 
 @pytest.mark.parametrize(
     "module",
-    [m for m in MODULES if m.split(".")[0] in ("predimem", "memory_bank", "datagen") and m not in SCENE],
+    [m for m in MODULES if layer_of(m) not in ("planner", "actor") and LOADS_THE_SIMULATOR not in m.split(".")],
 )
 def test_heavy_imports_wait_until_needed(module: str) -> None:
     for statement in on_import(ast.parse(MODULES[module].read_text())):
@@ -114,27 +124,32 @@ def test_heavy_imports_wait_until_needed(module: str) -> None:
         assert not early, f"{module}:{statement.lineno} imports {early} on import; move it where it is used"
 
 
+def test_the_core_never_imports_torch() -> None:
+    core = [module for module in MODULES if layer_of(module) == "predimem.core"]
+    found = {name.split(".")[0] for m in core for name, _ in imports(ast.parse(MODULES[m].read_text()), m)}
+    assert not found & set(HEAVY)
+
+
 def test_the_rule_itself() -> None:
-    assert may_import("predimem.cli", "planner.decoding")
+    assert may_import("predimem.cli.train", "planner.decoding")
     assert may_import("planner.dataset", "memory_bank.bank")
-    assert may_import("datagen.collect", "predimem.rendering")
-    assert may_import("predimem.evaluation.suites.mikasa", "predimem.rendering")
-    assert not may_import("predimem.agent", "planner.decoding")
+    assert may_import("datagen.dagger.worker", "predimem.agent.dual_system")
+    assert may_import("predimem.envs.mikasa.suite", "predimem.rendering.maniskill")
+    assert not may_import("predimem.agent.dual_system", "planner.decoding")
     assert not may_import("actor.policy", "planner.prompt")
-    assert not may_import("actor.policy", "predimem.agent")
-    assert not may_import("datagen.collect", "predimem.assemble")
-    assert not may_import("memory_bank.bank", "predimem.rendering")
-    assert not may_import("predimem.config", "predimem.agent")
-    tree = ast.parse("from predimem import config\nfrom predimem.types import Plan\nimport planner.prompt")
-    assert [n for n, _ in imports(tree, "m")] == ["predimem.config", "predimem.types", "planner.prompt"]
+    assert not may_import("planner.decoding", "predimem.envs.arena.task")
+    assert not may_import("memory_bank.bank", "predimem.rendering.vulkan")
+    assert not may_import("predimem.evaluation.run.journal", "predimem.serving.store")
+    assert not may_import("predimem.core.config", "predimem.agent.clock")
+    tree = ast.parse("from predimem.core import config\nfrom predimem.core.types import Plan\nimport planner.prompt")
+    assert [n for n, _ in imports(tree, "m")] == ["predimem.core.config", "predimem.core.types", "planner.prompt"]
 
 
 def test_importing_predimem_is_light() -> None:
     """Neither the core nor the command line pulls in torch, a simulator or matplotlib."""
     light = [
         "predimem",
-        *CORE,
-        *(m for m in MODULES if within(m, ("predimem.cli", "predimem.assemble")) and "__main__" not in m),
+        *(m for m in MODULES if layer_of(m) in ("predimem.core", "predimem.cli") and "__main__" not in m),
     ]
     heavy = (*HEAVY, "matplotlib", "imageio", "h5py")
     script = f"import sys, {', '.join(light)}\nprint(sorted(set({heavy!r}) & set(sys.modules)))"

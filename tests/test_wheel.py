@@ -71,7 +71,8 @@ def test_nothing_is_left_out_and_nothing_slips_in(wheel: Path) -> None:
 
 def test_packages_import_outside_the_checkout(python: Path) -> None:
     script = (
-        f"import {', '.join(PACKAGES)}, predimem.cli, predimem.evaluation, predimem.vulkan\nprint(predimem.__file__)"
+        f"import {', '.join(PACKAGES)}, predimem.cli, predimem.evaluation, predimem.rendering.vulkan\n"
+        "print(predimem.__file__)"
     )
     place = Path(run(python, "-c", script, cwd=python.parent).strip())
     assert python.parents[1] in place.parents

@@ -104,7 +104,7 @@ install_packages() {
 vulkan_driver() {
   if grep -qs "\"$PWD/" $SWIFTSHADER/vk_swiftshader_icd.json; then return; fi
   local kind
-  kind=$($VENV/bin/python -c 'from predimem.vulkan import find_driver; print(find_driver({}).kind)')
+  kind=$($VENV/bin/python -c 'from predimem.rendering.vulkan import find_driver; print(find_driver({}).kind)')
   case $kind in
     gpu | lavapipe) ;;
     *)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from datagen.arena.subtasks import Skill
 from datagen.decompose.steps import Step
 from datagen.decompose.vocabulary import ROLE_OF, Role, Target, Vocabulary
+from predimem.envs.arena.subtasks import Skill
 
 
 def check(steps: Sequence[Step], vocabulary: Vocabulary) -> list[str]:

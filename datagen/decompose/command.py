@@ -6,12 +6,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from datagen.arena.tasks import task_of
 from datagen.decompose import rules
 from datagen.decompose.scene import first_picture, instruction_of
 from datagen.decompose.steps import Step, to_json
 from datagen.decompose.vlm import VlmConfig, VlmDecomposer
 from datagen.decompose.vocabulary import vocabulary_of
+from predimem.envs.arena.tasks import task_of
 
 
 def decompose_episode(

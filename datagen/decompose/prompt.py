@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from datagen.arena.subtasks import Skill
 from datagen.decompose.steps import FIELDS
 from datagen.decompose.vocabulary import ROLE_OF, Role, Target, Vocabulary
+from predimem.envs.arena.subtasks import Skill
 
 SYSTEM = """You plan the work of a robot arm with one gripper, to make training data for tasks that need memory.
 You get one picture of the scene as it is now, an instruction, the skills of the robot, and the names of everything

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from datagen.arena.fixtures import DRAWERS, JOINTS, PLACES
-from datagen.arena.subtasks import Skill, Subtask
-from datagen.arena.task import Variant
 from datagen.decompose.steps import Step
+from predimem.envs.arena.fixtures import DRAWERS, JOINTS, PLACES
+from predimem.envs.arena.subtasks import Skill, Subtask
+from predimem.envs.arena.task import Variant
 
 
 @dataclass(frozen=True)

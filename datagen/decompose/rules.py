@@ -8,7 +8,6 @@ used, so that what is not understood is an error; wrong steps are still possible
 
 from __future__ import annotations
 
-from datagen.arena.subtasks import Skill
 from datagen.decompose.check import check
 from datagen.decompose.clauses import Clause, read_clauses
 from datagen.decompose.events import Event
@@ -16,6 +15,7 @@ from datagen.decompose.lexer import RulesError, read_tokens
 from datagen.decompose.meaning import read_events
 from datagen.decompose.steps import Step
 from datagen.decompose.vocabulary import Role, Target, Vocabulary
+from predimem.envs.arena.subtasks import Skill
 
 __all__ = ["RulesError", "decompose"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from datagen.arena.layout import draw_layout
-from datagen.arena.task import Task
+from predimem.envs.arena.layout import draw_layout
+from predimem.envs.arena.task import Task
 
 IMAGE_PX = 256
 
@@ -18,9 +18,9 @@ def instruction_of(task: Task, seed: int) -> str:
 def first_picture(task: Task, seed: int, image_px: int = IMAGE_PX) -> np.ndarray:
     """uint8 [image_px, image_px, 3]: what the camera `agentview_rgb` sees before the first step.
 
-    Raises `predimem.vulkan.VulkanError` where nothing can render.
+    Raises `predimem.rendering.vulkan.VulkanError` where nothing can render.
     """
-    from datagen.arena.registration import create
+    from predimem.envs.arena.registration import create
 
     env = create(task=task, obs_mode="none", render_backend="auto", image_px=image_px, sim_backend="cpu")
     try:

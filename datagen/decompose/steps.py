@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from datagen.arena.subtasks import Skill
+from predimem.envs.arena.subtasks import Skill
 
 FIELDS = ("step_id", "subtask", "planner", "target")
 

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from datagen.arena.fixtures import DOOR, DRAWERS, JOINTS, PLACES, POUR_RADIUS_M
-from datagen.arena.objects import OBJECTS
-from datagen.arena.subtasks import Skill
-from datagen.arena.task import Task
 from datagen.decompose.references import REFERENCES, resolve
 from datagen.decompose.words import CALLED, FORMS
+from predimem.envs.arena.fixtures import DOOR, DRAWERS, JOINTS, PLACES, POUR_RADIUS_M
+from predimem.envs.arena.objects import OBJECTS
+from predimem.envs.arena.subtasks import Skill
+from predimem.envs.arena.task import Task
 
 
 class Role(StrEnum):

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from datagen.arena.fixtures import DOOR, JOINTS, PLACES
-from datagen.arena.predicates import (
+from datagen.perception.scene import PerceivedScene
+from predimem.envs.arena.fixtures import DOOR, JOINTS, PLACES
+from predimem.envs.arena.predicates import (
     DOOR_CLOSED_RAD,
     DOOR_OPEN_RAD,
     DRAWER_CLOSED_M,
@@ -16,9 +17,8 @@ from datagen.arena.predicates import (
     POUR_STEPS,
     UPRIGHT_COS,
 )
-from datagen.arena.subtasks import Skill
-from datagen.perception.scene import PerceivedScene
-from datagen.skills.arm import Arm
+from predimem.envs.arena.robot.arm import Arm
+from predimem.envs.arena.subtasks import Skill
 
 IN_HAND_M = 0.10  # a held object is seen this near to the TCP at most
 DOOR_ERROR_RAD = 0.015  # the door's angle is seen too large by this

@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from datagen.arena.subtasks import Skill
 from datagen.decompose.steps import Step
 from datagen.execution.checks import Order, PourWatch, unfulfilled
 from datagen.execution.config import ExecutionConfig
 from datagen.execution.references import UnresolvedError, resolved
 from datagen.execution.timing import Stopwatch
+from datagen.experts.scripted.execute import skill
 from datagen.grasp.types import GraspDetector
 from datagen.perception.furniture import NotSeenError
 from datagen.perception.scene import PerceivedScene
 from datagen.perception.views import look
-from datagen.skills.arm import OPEN, Arm, Motion
-from datagen.skills.execute import skill
-from datagen.skills.rotations import top_down
+from predimem.envs.arena.robot.arm import OPEN, Arm, Motion
+from predimem.envs.arena.robot.rotations import top_down
+from predimem.envs.arena.subtasks import Skill
 
 SETTLE_STEPS = 10  # after a skill, for things to come to rest,
 REST_STEPS = 20  # and after the last one

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from datagen.arena.fixtures import DRAWERS
 from datagen.decompose.references import REFERENCES
 from datagen.perception.scene import PerceivedScene
+from predimem.envs.arena.fixtures import DRAWERS
 
 _CANDIDATES = {reference.name: reference.candidates for reference in REFERENCES}
 

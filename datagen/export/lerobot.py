@@ -27,7 +27,7 @@ import numpy as np
 from datagen.export.arena_state import DIM, NAMES
 from datagen.export.lerobot_stats import column_stats, merge_stats, picture_stats
 from datagen.export.video import CODEC, PIXEL_FORMAT, write_video
-from predimem.episodes import Episode, EpisodeError, Frames, episode_checksum, list_episodes, load_episode
+from predimem.core.episodes import Episode, EpisodeError, Frames, episode_checksum, list_episodes, load_episode
 
 VERSION = "v3.0"
 CHUNK = 1000  # files of a chunk

@@ -22,10 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from datagen.arena.tasks import task_of
 from datagen.export.arena_state import DIM, robot_arrays
-from predimem.episodes import Episode, EpisodeError, episode_checksum, list_episodes, load_episode
-from predimem.labels import released
+from predimem.core.episodes import Episode, EpisodeError, episode_checksum, list_episodes, load_episode
+from predimem.core.subtask_labels import released
+from predimem.envs.arena.tasks import task_of
 
 CAMERAS = ("agentview_rgb", "eye_in_hand_rgb")
 NOTE = "predimem"

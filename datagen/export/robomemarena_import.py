@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from datagen.arena.task import Task
-from datagen.arena.tasks import TASKS
 from datagen.export.arena_state import OPENING, POSITION, arena_state
 from datagen.export.robomemarena import CAMERAS, read_note
 from datagen.keyframes import KeyframeConfig, extract_keyframes
-from predimem.episodes import Episode, EpisodeError, Frames, SubtaskSpan, episode_path, save_episode
-from predimem.labels import calls
+from predimem.core.episodes import Episode, EpisodeError, Frames, SubtaskSpan, episode_path, save_episode
+from predimem.core.subtask_labels import calls
+from predimem.envs.arena.task import Task
+from predimem.envs.arena.tasks import TASKS
 
 SUITE = "robomemarena"
 CONTROL_HZ = 20.0

@@ -1,6 +1,6 @@
 """Where the furniture stands and how far it is open, from the points that a camera sees of it.
 
-Its sizes are known (`datagen.arena.fixtures`), and that it is not turned; its place is measured.
+Its sizes are known (`predimem.envs.arena.fixtures`), and that it is not turned; its place is measured.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from datagen.arena.fixtures import CABINET, DOOR, FIXTURES, MICROWAVE, PAN_RADIUS_M
 from datagen.perception.views import View
+from predimem.envs.arena.fixtures import CABINET, DOOR, FIXTURES, MICROWAVE, PAN_RADIUS_M
 
 BODIES = {"cabinet": "body", "microwave": "microwave_body"}  # what cameras call the part that does not move
 RIM_M = 0.012  # the top of a thing: its points that are at most this much lower than the highest

@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from datagen.arena.fixtures import CABINET, DOOR, DRAWERS, JOINTS, KITCHEN, MICROWAVE, PLACES
+from datagen.experts.scripted.pick import EMPTY_GAP_M, GRASPED_M, SLOW_M
+from datagen.experts.scripted.scene import Extent, TcpPose
 from datagen.grasp.types import GraspDetector
 from datagen.perception.boxes import upright_box
 from datagen.perception.cloud import point_cloud
 from datagen.perception.furniture import NotSeenError, fixture_position_m, opening, points_of
 from datagen.perception.views import View
-from datagen.skills.arm import CLOSED, Arm
-from datagen.skills.pick import EMPTY_GAP_M, GRASPED_M, SLOW_M
-from datagen.skills.rotations import FLIP, angle_between_rad, rotation_matrix
-from datagen.skills.scene import Extent, TcpPose
+from predimem.envs.arena.fixtures import CABINET, DOOR, DRAWERS, JOINTS, KITCHEN, MICROWAVE, PLACES
+from predimem.envs.arena.robot.arm import CLOSED, Arm
+from predimem.envs.arena.robot.rotations import FLIP, angle_between_rad, rotation_matrix
 
 MIN_POINTS = 8  # of an object, to say where it is
 GRIPPED_STEPS = 6  # after so many with closed fingers that are not shut, the object between them is held
@@ -37,7 +37,7 @@ class Belief:
 
 
 class PerceivedScene:
-    """A `datagen.skills.scene.Scene` made of pictures and of what the arm feels. No true pose goes into it.
+    """A `datagen.experts.scripted.scene.Scene` made of pictures and of what the arm feels. No true pose goes into it.
 
     look: takes pictures now, agentview first. `look()` updates what is in sight, and `follow(arm)`, after
     every control step, what is in the hand. held: the object in the hand, "" if none. seen, unseen_joints:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from datagen.arena.environment import DEPTH_CAMERAS
+from predimem.envs.arena.scene.environment import DEPTH_CAMERAS
 
 NOTHING = ""  # the name of pixels that show nothing nearer than the camera's far plane
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from predimem.cli import data, evaluation, exchange, make, play, serve, skills, train, verify
-from predimem.vulkan import VulkanError
+from predimem.rendering.vulkan import VulkanError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Memory for robot policies.")
 
@@ -13,7 +13,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, help="Memory for r
 @app.command()
 def doctor() -> None:
     """Say what was found on this machine and how to mend what is missing."""
-    from predimem import doctor as checks
+    from predimem.cli import doctor as checks
 
     raise typer.Exit(checks.run())
 

@@ -20,8 +20,8 @@ def data_stats(
     verify: Annotated[bool, typer.Option(help="Hold every file to its checksum, which reads all of it.")] = True,
 ) -> None:
     """Yield, lengths, keyframes, retries and sizes of a folder of episodes, beside the paper's."""
-    from datagen.statistics import data_statistics
-    from datagen.statistics_page import page
+    from datagen.inspect.statistics import data_statistics
+    from datagen.inspect.statistics_page import page
 
     if out is not None and out.suffix not in (".md", ".json"):
         raise ValueError(f"--out is a file that ends in .md or .json, got {out}")
@@ -41,8 +41,8 @@ def data_plot(
     out: Annotated[Path, typer.Option(help="The picture (.png, .svg, .pdf).")],
 ) -> None:
     """Speed, gripper, keyframes and subtasks of an episode of the arena over time, with pictures."""
-    from datagen.plots import keyframe_config, plot_episode
-    from predimem.episodes import load_episode
+    from datagen.inspect.plots import keyframe_config, plot_episode
+    from predimem.core.episodes import load_episode
 
     plot_episode(load_episode(episode), out, keyframe_config(episode))
     print(out)
@@ -55,8 +55,8 @@ def data_show(
     speed: Annotated[float, typer.Option(help="How many times as fast as the robot.")] = 2.0,
 ) -> None:
     """A video of an episode: all cameras, the subtask, a flash at each keyframe."""
-    from datagen.show import show_episode
-    from predimem.episodes import load_episode
+    from datagen.inspect.show import show_episode
+    from predimem.core.episodes import load_episode
 
     show_episode(load_episode(episode), out, speed)
     print(out)

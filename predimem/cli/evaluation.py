@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from predimem.cli.options import Agents, Out, Tasks, Weights, Workers, split
-from predimem.vulkan import use_driver
+from predimem.rendering.vulkan import use_driver
 
 if TYPE_CHECKING:
-    from predimem.evaluation.play import EvaluationFile
+    from predimem.evaluation.run.config import EvaluationFile
 
 
 def evaluate(
@@ -46,7 +46,7 @@ def evaluate(
     """Play a suite and write results.json, report.html and videos. Ctrl-C, then again: resumes."""
     if verify is not None:
         return _verify(verify, sample, sample_seed, workers or 1, weights)
-    from predimem.evaluation.play import evaluation_settings
+    from predimem.evaluation.run.config import evaluation_settings
 
     given = {"tasks": None if tasks is None else split(tasks), "agents": None if agents is None else split(agents)}
     given |= {"suite": suite, "episodes": episodes, "seed_start": seed_start, "out": out, "workers": workers}
@@ -62,7 +62,7 @@ def demo(
     workers: Workers = 2,
 ) -> None:
     """PrediMem at laptop size: the shipped planner and actor play RememberColor 3, 5 and 9 in SAPIEN."""
-    from predimem.evaluation.play import EvaluationFile
+    from predimem.evaluation.run.config import EvaluationFile
 
     settings = EvaluationFile(
         suite="mikasa",
@@ -85,10 +85,10 @@ def harness(
     """Let MIKASA-Robo's own evaluation code grade an agent, on its own seeds and all of its cameras."""
     from tqdm import tqdm
 
-    from predimem.assemble.names import check_agents
-    from predimem.assemble.player import Player
-    from predimem.assemble.tasks import check_tasks
-    from predimem.evaluation.play import PlayConfig
+    from predimem.evaluation.run.agents import Player
+    from predimem.evaluation.run.config import PlayConfig
+    from predimem.evaluation.run.names import check_agents
+    from predimem.evaluation.run.tasks import check_tasks
 
     check_agents(split(agents))
     check_tasks(split(tasks))
@@ -105,11 +105,11 @@ def harness(
 
 
 def _evaluate(settings: EvaluationFile, overwrite: bool = False, retry_errors: bool = False) -> None:
-    from predimem.assemble.names import check_agents, check_weights
-    from predimem.assemble.player import make_player
-    from predimem.assemble.tasks import all_tasks, task_categories, task_files, task_horizons, task_names
-    from predimem.evaluation.run import EvaluationConfig, run_evaluation
-    from predimem.evaluation.video import LONG_EPISODES, Film
+    from predimem.evaluation.report.video import LONG_EPISODES, Film
+    from predimem.evaluation.run.agents import make_player
+    from predimem.evaluation.run.evaluation import EvaluationConfig, run_evaluation
+    from predimem.evaluation.run.names import check_agents, check_weights
+    from predimem.evaluation.run.tasks import all_tasks, task_categories, task_files, task_horizons, task_names
 
     suite, long = settings.suite, settings.suite == "arena"
     tasks = settings.tasks or all_tasks(suite)
@@ -144,7 +144,7 @@ def _evaluate(settings: EvaluationFile, overwrite: bool = False, retry_errors: b
 
 def _rows(settings: EvaluationFile) -> tuple[str, ...]:
     """All rows of the file, but those whose weights are not there, which are said, unless no weights are there."""
-    from predimem.assemble.names import missing_weights
+    from predimem.evaluation.run.names import missing_weights
 
     missing = missing_weights(settings.rows, settings.play.weights)
     if missing.keys() == {name for name, row in settings.rows.items() if row.weights}:
@@ -155,10 +155,10 @@ def _rows(settings: EvaluationFile) -> tuple[str, ...]:
 
 
 def _verify(results: Path, sample: int, seed: int, workers: int, weights: str | None) -> None:
-    from predimem.assemble.names import check_weights
-    from predimem.assemble.player import make_player
-    from predimem.evaluation.play import played_with
-    from predimem.evaluation.verify import format_verification, verify_results
+    from predimem.evaluation.run.agents import make_player
+    from predimem.evaluation.run.config import played_with
+    from predimem.evaluation.run.names import check_weights
+    from predimem.evaluation.run.verify import format_verification, verify_results
 
     play = played_with(results, weights)
     check_weights(tuple(play.rows), play)

@@ -27,8 +27,8 @@ def export_sft(
     from planner.dataset import write_training_data
     from planner.prompt import PromptConfig
     from planner.train import TrainConfig
-    from predimem.config import load_config
-    from predimem.episodes import load_episodes
+    from predimem.core.config import load_config
+    from predimem.core.episodes import load_episodes
 
     if (out / "train.jsonl").exists():
         raise ValueError(f"{out} holds a train.jsonl already: choose another --out")
@@ -71,10 +71,10 @@ def export_to_rerun(
     control_hz: Annotated[float, typer.Option(help="Control steps a second of a served episode.")] = 20.0,
 ) -> None:
     """One episode for the Rerun viewer: pictures, subtasks, keyframes and numbers over time."""
-    from predimem.rerun_file import recording_of_episode, recording_of_kept, write_rerun
+    from predimem.serving.rerun import recording_of_episode, recording_of_kept, write_rerun
 
     if state_dir is None:
-        from predimem.episodes import load_episode
+        from predimem.core.episodes import load_episode
 
         recording = recording_of_episode(load_episode(episode))
     else:

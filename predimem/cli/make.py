@@ -21,8 +21,8 @@ def datagen(
 ) -> None:
     """Make demonstrations: of the arena from perception, of mikasa by its expert. Ctrl-C, then again: resumes."""
     from datagen.command import make_data
-    from predimem.assemble.environments import make_training_environment
-    from predimem.assemble.practice import PracticeRuntime
+    from datagen.dagger.agent import PracticeRuntime
+    from predimem.evaluation.run.environments import make_training_environment
 
     changes = {"out": out, "tasks": None if tasks is None else tuple(split(tasks)), "episodes": episodes}
     given = {name: value for name, value in changes.items() if value is not None}

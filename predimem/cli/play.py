@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from predimem.cli.options import Weights
-from predimem.vulkan import use_driver
+from predimem.rendering.vulkan import use_driver
 
 
 def play_one(
@@ -23,11 +23,11 @@ def play_one(
     weights: Weights = None,
 ) -> None:
     """Play one episode of the arena and film it: both cameras, the subtask, the stages, the outcome."""
-    from predimem.assemble.names import check_agents, check_weights
-    from predimem.assemble.player import Player
-    from predimem.assemble.tasks import task_files, task_names
-    from predimem.evaluation.film import film_episode
-    from predimem.evaluation.play import evaluation_settings
+    from predimem.evaluation.run.agents import Player
+    from predimem.evaluation.run.config import evaluation_settings
+    from predimem.evaluation.run.film import film_episode
+    from predimem.evaluation.run.names import check_agents, check_weights
+    from predimem.evaluation.run.tasks import task_files, task_names
 
     pixels = image_px or (256 if config is None else None)
     given = {"suite": "arena", "play.image_px": pixels, "play.weights": weights}

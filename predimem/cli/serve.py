@@ -27,7 +27,7 @@ def serve(
     replicas: Annotated[int | None, typer.Option(help="With --ray: how many; default: 2.")] = None,
 ) -> None:
     """Serve planner and actor to robots (openpi's protocol). SIGTERM or Ctrl-C: drains, then ends."""
-    from predimem.assemble.served import make_served
+    from predimem.serving.models import make_served
 
     try:
         from predimem.serving.command import run_server, serve_config

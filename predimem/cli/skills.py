@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from predimem.seeds import EVALUATION_SEEDS_FROM
+from predimem.core.seeds import EVALUATION_SEEDS_FROM
 
 SKILLS_CONFIG = Path("configs/datagen_skills.yaml")
 
@@ -24,11 +24,11 @@ def play_skills(
     out: Annotated[Path, typer.Option(help="File for the attempts, as JSON.")] = Path("runs/skills.json"),
 ) -> None:
     """How often subtasks of the arena succeed, one by one: an actor's, or label chunks replayed in physics."""
-    from datagen.skill_data.config import SkillDataConfig
-    from datagen.skill_data.evaluate import counts
-    from datagen.skill_data.evaluate import play_skills as play
-    from predimem.config import load_config
-    from predimem.evaluation.metrics import wilson_interval
+    from datagen.actor_data.config import SkillDataConfig
+    from datagen.actor_data.evaluate import counts
+    from datagen.actor_data.evaluate import play_skills as play
+    from predimem.core.config import load_config
+    from predimem.evaluation.analysis.metrics import wilson_interval
 
     data = replace(load_config(SkillDataConfig, config), episodes=episodes, chain_share=chains, noise=0.0)
     policy = None

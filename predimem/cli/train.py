@@ -41,9 +41,9 @@ def train_arena(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the stages and whether they are done.")] = False,
 ) -> None:
     """Generate all data and train all models that play the arena. Ctrl-C, then again: goes on."""
-    from predimem.config import load_config
-    from predimem.retrain import RetrainConfig, choose_stages, plan_stages
-    from predimem.stages import is_done, run_stages, shown
+    from predimem.core.config import load_config
+    from predimem.pipelines.retrain import RetrainConfig, choose_stages, plan_stages
+    from predimem.pipelines.stages import is_done, run_stages, shown
 
     recipe = load_config(RetrainConfig, config)
     recipe = replace(recipe, out=out or recipe.out)
@@ -70,7 +70,7 @@ def train_actor(
     A recipe with rounds of DAgger goes on by itself when it is started again: --resume is for those without.
     """
     from actor.train import ActorTrainConfig, train
-    from predimem.config import load_config
+    from predimem.core.config import load_config
 
     recipe = load_config(ActorTrainConfig, config)
     if recipe.dagger.rounds:
@@ -85,10 +85,10 @@ def _train_rounds(recipe: ActorTrainConfig, workers: int) -> Path:
     """DAgger: what the actor of the last round meets is labelled by the expert of the arena's skills."""
     from actor.policy import load_policy
     from actor.rounds import train_rounds
-    from datagen.scale.run import BackendConfig
-    from datagen.skill_data.collect import collect_skills
-    from datagen.skill_data.config import SkillDataConfig
-    from predimem.config import load_config
+    from datagen.actor_data.collect import collect_skills
+    from datagen.actor_data.config import SkillDataConfig
+    from predimem.core.config import load_config
+    from predimem.jobs.runner import BackendConfig
 
     dagger = recipe.dagger
 

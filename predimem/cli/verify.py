@@ -36,8 +36,8 @@ def verify_planner(
     from planner.evaluate import replay_planner
     from planner.tracking import TrackingConfig, score_by_group, track_planner
     from planner.train import TrainConfig
-    from predimem.episodes import load_episodes
-    from predimem.weight_files import weights_folder
+    from predimem.core.episodes import load_episodes
+    from predimem.core.weight_files import weights_folder
 
     model = load_planner(planner or weights_folder(None, "planner"))
     fraction = TrainConfig().dataset.validation_fraction

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from memory_bank import MemoryBank
+from predimem.core.types import Frame, Observation, Plan
 from predimem.serving.store import EpisodeStore, StoredEpisode
-from predimem.types import Frame, Observation, Plan
 
 
 class SessionBank(MemoryBank):

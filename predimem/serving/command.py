@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from predimem.config import from_dict, read_yaml
+from predimem.core.config import from_dict, read_yaml
 from predimem.serving.config import ServeConfig
 from predimem.serving.engine import Engine
 from predimem.serving.logs import log_as_json

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Literal
 
-from predimem.agent import AgentConfig
-from predimem.clock import TimeConfig
+from predimem.agent.clock import TimeConfig
+from predimem.agent.dual_system import DualSystemConfig
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
@@ -170,7 +170,7 @@ class ServeConfig:
     default_prompt: str | None = None
     models: ModelsConfig = field(default_factory=ModelsConfig)
     robot: RobotConfig = field(default_factory=RobotConfig)
-    agent: AgentConfig = field(default_factory=AgentConfig)
+    agent: DualSystemConfig = field(default_factory=DualSystemConfig)
     time: TimeConfig = field(default_factory=lambda: TimeConfig(mode="real"))
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     s1_batches: BatchConfig = field(default_factory=BatchConfig)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from predimem.core.types import Frame, MemorySnapshot, Observation
 from predimem.serving import wire
 from predimem.serving.accounts import accounted
 from predimem.serving.config import ServeConfig
@@ -26,7 +27,6 @@ from predimem.serving.robot import Served, metadata
 from predimem.serving.session import Parts, Session
 from predimem.serving.sessions import Client, Sessions
 from predimem.serving.store import EpisodeStore
-from predimem.types import Frame, MemorySnapshot, Observation
 
 log = logging.getLogger(__name__)
 HUNG_S = 10.0  # a forward pass of the actor that takes longer counts as hung

@@ -15,12 +15,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
-from predimem.interfaces import Planner
-from predimem.pool import WorkerGone
-from predimem.processes import ProcessHandle
+from predimem.core.interfaces import Planner
+from predimem.core.types import Frame, MemorySnapshot, Plan
+from predimem.jobs.pool import WorkerGone
+from predimem.jobs.processes import ProcessHandle
 from predimem.serving import wire
 from predimem.serving.config import PlannerProcessConfig
-from predimem.types import Frame, MemorySnapshot, Plan
 
 log = logging.getLogger(__name__)
 LOG_FILE = "planner.log"

@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+from predimem.core.types import MemorySnapshot, Plan
 from predimem.serving.batches import Batches, Cancellation, QueueFull, Stopped, TooLate
 from predimem.serving.config import BatchConfig
 from predimem.serving.metrics import Metrics
 from predimem.serving.planner_process import PlannerGone, PlannerProcess
-from predimem.types import MemorySnapshot, Plan
 
 log = logging.getLogger(__name__)
 

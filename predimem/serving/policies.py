@@ -6,12 +6,12 @@ import time
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-from predimem.interfaces import Policy
+from predimem.core.interfaces import Policy
+from predimem.core.types import ActionChunk, Observation
 from predimem.serving.batches import Batches, QueueFull, Stopped, TooLate
 from predimem.serving.config import BatchConfig
 from predimem.serving.metrics import Metrics
 from predimem.serving.refusal import Refusal
-from predimem.types import ActionChunk, Observation
 
 Asked = tuple[Observation, str]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 import predimem
 from memory_bank import MemoryConfig
-from predimem.interfaces import Planner, Policy
+from predimem.core.interfaces import Planner, Policy
 from predimem.serving.config import ServeConfig
 
 PROTOCOL = 1  # raised when a field of a reply or of the metadata changes its meaning
@@ -29,7 +29,7 @@ class RobotSpec:
 
 @dataclass(frozen=True)
 class Served:
-    """The models, as `predimem.assemble.served.make_served` gives them.
+    """The models, as `predimem.serving.models.make_served` gives them.
 
     make_planner: builds S2 in its own process, so it can be pickled; None: there is no planner, the task is the
     subtask. memory: the memory that the planner was trained with. weights: model -> hash.

@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from predimem.agent import DualSystemAgent
-from predimem.clock import Clock
+from predimem.agent.clock import Clock
+from predimem.agent.dual_system import DualSystemAgent
+from predimem.agent.worker import PlannerWorker
+from predimem.core.types import Frame, MemorySnapshot, Observation, Plan, Tick
 from predimem.serving.bank import SessionBank, restore
 from predimem.serving.config import ServeConfig
 from predimem.serving.metrics import Metrics
@@ -23,8 +25,6 @@ from predimem.serving.refusal import Refusal
 from predimem.serving.request import Request
 from predimem.serving.robot import Served, make_hold
 from predimem.serving.store import EpisodeStore, NotOwner
-from predimem.types import Frame, MemorySnapshot, Observation, Plan, Tick
-from predimem.worker import PlannerWorker
 
 log = logging.getLogger(__name__)
 

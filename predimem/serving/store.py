@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
+from predimem.core.types import Frame, Plan
 from predimem.serving.config import StateConfig
-from predimem.types import Frame, Plan
 
 VERSION = 1
 _SCHEMA = """

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from predimem.episodes import Alternatives, Episode, SubtaskSpan, episode_path, save_episode
+from predimem.core.episodes import Alternatives, Episode, SubtaskSpan, episode_path, save_episode
 
 COLOURS = {"red": (220, 30, 30), "green": (30, 200, 30), "blue": (30, 30, 220)}
 CAMERAS = ("base_camera", "hand_camera")

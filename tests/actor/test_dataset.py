@@ -3,11 +3,11 @@ import dataclasses
 import numpy as np
 import pytest
 
-from actor.conv_stem import ConvStemConfig
 from actor.dataset import FrameSet, SamplingConfig, load_frame_sets
 from actor.pi05 import Pi05Config
+from actor.tiny.conv_stem import ConvStemConfig
 from actor.weights import ActorConfig
-from predimem.episodes import Frames, episode_path, save_episode
+from predimem.core.episodes import Frames, episode_path, save_episode
 from tests.actor.conftest import APPEAR, CAMERAS, HORIZON, INSTRUCTION, make_episode, save_episodes
 
 CONFIG = ActorConfig(model=Pi05Config(vision="conv", conv=ConvStemConfig(), action_horizon=HORIZON))

@@ -7,12 +7,12 @@ from jaxtyping import AbstractArray, jaxtyped
 
 from actor import flow_matching
 from actor.action_expert import ActionExpert
-from actor.auxiliary import target_cells
-from actor.conv_stem import ConvStem, ConvStemConfig
 from actor.gemma import AdaRMSNorm, Attention, GemmaConfig, GemmaLayer
 from actor.learner import order_number_embeddings
 from actor.pi05 import Pi05, Pi05Config, Prompted
 from actor.siglip import SiglipConfig, SiglipVision
+from actor.tiny.auxiliary import target_cells
+from actor.tiny.conv_stem import ConvStem, ConvStemConfig
 
 GEMMA = GemmaConfig(width=32, depth=2, mlp_dim=48, num_heads=4, num_kv_heads=2, head_dim=8)
 SIZES = {"num_cameras": 2, "vocab_size": 300, "max_token_len": 16, "action_dim": 5, "action_horizon": 3}

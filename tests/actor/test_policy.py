@@ -8,8 +8,8 @@ import pytest
 from actor.policy import load_policy
 from actor.train import train
 from actor.weights import WeightsError, load_actor, save_actor
-from predimem.interfaces import Policy
-from predimem.types import Observation
+from predimem.core.interfaces import Policy
+from predimem.core.types import Observation
 from tests.actor.conftest import APPEAR, CAMERAS, HORIZON, make_episode
 from tests.actor.test_train import CONFIG
 

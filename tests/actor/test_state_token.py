@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import torch
 
-from actor.locator import NEAR_M, Locator, position_loss, sketch_loss
 from actor.pi05 import Pi05, Prompted
 from actor.policy import ActorPolicy, load_policy
 from actor.rounds import train_rounds
+from actor.tiny.locator import NEAR_M, Locator, position_loss, sketch_loss
 from actor.train import ActorTrainConfig, DaggerConfig, train
-from predimem.episodes import Episode, episode_path, save_episode
-from predimem.types import Observation
+from predimem.core.episodes import Episode, episode_path, save_episode
+from predimem.core.types import Observation
 from tests.actor.conftest import CAMERAS, make_episode
 from tests.actor.test_train import CONFIG, MODEL
 

@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from actor.auxiliary import AuxiliaryConfig
-from actor.conv_stem import ConvStemConfig
 from actor.dataset import SamplingConfig
 from actor.gemma import GemmaConfig
 from actor.pi05 import Pi05Config
 from actor.policy import load_policy
+from actor.tiny.auxiliary import AuxiliaryConfig
+from actor.tiny.conv_stem import ConvStemConfig
 from actor.tokenizer import load_tokenizer
 from actor.train import ActorTrainConfig, OptimiserConfig, train
 from actor.weights import ActorConfig
-from predimem.config import ConfigError, from_dict, load_config
-from predimem.episodes import episode_path, save_episode
-from predimem.types import Observation
+from predimem.core.config import ConfigError, from_dict, load_config
+from predimem.core.episodes import episode_path, save_episode
+from predimem.core.types import Observation
 from tests.actor.conftest import APPEAR, CAMERAS, HORIZON, make_episode, save_episodes
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "actor"

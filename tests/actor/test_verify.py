@@ -12,7 +12,7 @@ from actor.names import from_openpi, to_openpi
 from actor.pi05 import Pi05, Pi05Config, Prompted
 from actor.verify import TOLERANCE, verify
 from actor.weights import WeightsError
-from predimem.config import load_config
+from predimem.core.config import load_config
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "pi05_a"
 CONFIGS = Path(__file__).parents[2] / "configs" / "actor"

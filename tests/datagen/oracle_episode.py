@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-import datagen.arena
-from datagen.arena.tasks import task_of
+import predimem.envs.arena
+from datagen.demos.record import spans
+from datagen.experts.scripted.solver import OracleSolver
 from datagen.export.arena_state import OPENING, POSITION
 from datagen.keyframes import extract_keyframes
-from datagen.record import spans
-from datagen.skills.solver import OracleSolver
-from predimem.episodes import Episode
-from predimem.evaluation.suites.arena import CONTROL_HZ, ArenaEnvironment
-from predimem.frames import Frames
+from predimem.core.episodes import Episode
+from predimem.core.frames import Frames
+from predimem.envs.arena.suite import CONTROL_HZ, ArenaEnvironment
+from predimem.envs.arena.tasks import task_of
 
 
 def play_oracle(task: int | str = 18, seed: int = 1000, px: int = 96, look_every: int = 20) -> Episode:
@@ -25,7 +25,7 @@ def play_oracle(task: int | str = 18, seed: int = 1000, px: int = 96, look_every
         "sim_backend": "cpu",
         "render_backend": "auto",
     }
-    environment = ArenaEnvironment(datagen.arena.make(task, image_px=px, **options), camera_every=look_every)
+    environment = ArenaEnvironment(predimem.envs.arena.make(task, image_px=px, **options), camera_every=look_every)
     observation = environment.reset(seed)
     variant = environment.simulation.variant()
     solver = OracleSolver(environment.simulation)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from predimem.types import Observation, StepResult
+from predimem.core.types import Observation, StepResult
 
 # Looks down along -z from 1 m above the origin: u = x / depth, v = -y / depth, 100 pixels at 1 m.
 CAMERA = np.array([[100.0, 0, -50, 50], [0, -100, -50, 50], [0, 0, -1, 1]])

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from predimem.interfaces import Subscriber
-from predimem.types import EpisodeResult, Observation, StepResult, Tick
+from predimem.core.interfaces import Subscriber
+from predimem.core.types import EpisodeResult, Observation, StepResult, Tick
 
 HORIZON = 12
 CAMERAS: tuple[str, ...] = ("base_camera", "hand_camera")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from predimem.evaluation.episode_log import Answer, EpisodeLog
-from predimem.evaluation.stages import StageFacts
-from predimem.types import EpisodeResult
+from predimem.core.types import EpisodeResult
+from predimem.evaluation.analysis.stages import StageFacts
+from predimem.evaluation.report.episode_log import Answer, EpisodeLog
 
 HZ = 20
 PICK, FIRST, SECOND, STAND = "pick wine", "pour 1st", "pour 2nd", "place wine on table"

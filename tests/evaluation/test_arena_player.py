@@ -11,24 +11,25 @@ import imageio.v3 as imageio
 import numpy as np
 import pytest
 
-import datagen.arena
-from datagen.arena.layout import draw_layout
-from datagen.arena.tasks import TASKS, task_of
-from predimem.agent import AgentConfig
-from predimem.assemble.environments import arena_control_mode, make_arena_environment
-from predimem.assemble.names import check_agents
-from predimem.assemble.player import Player
-from predimem.assemble.tasks import all_tasks, task_categories, task_names
-from predimem.clock import TimeConfig
-from predimem.evaluation.film import film_episode
-from predimem.evaluation.play import PlayConfig, RowConfig
-from predimem.evaluation.suites.arena import ArenaEnvironment
-from predimem.interfaces import Subscriber
-from predimem.oracles import RandomAgent
-from predimem.recording import TraceRecorder
-from predimem.runtime import run_episode
-from predimem.types import EpisodeResult
-from predimem.weight_files import WeightsError
+import predimem.envs.arena
+from predimem.agent.baselines import RandomAgent
+from predimem.agent.clock import TimeConfig
+from predimem.agent.config import AgentConfig
+from predimem.agent.dual_system import DualSystemConfig
+from predimem.agent.recording import TraceRecorder
+from predimem.agent.runtime import run_episode
+from predimem.core.interfaces import Subscriber
+from predimem.core.types import EpisodeResult
+from predimem.core.weight_files import WeightsError
+from predimem.envs.arena.layout import draw_layout
+from predimem.envs.arena.suite import ArenaEnvironment
+from predimem.envs.arena.tasks import TASKS, task_of
+from predimem.evaluation.run.agents import Player
+from predimem.evaluation.run.config import PlayConfig
+from predimem.evaluation.run.environments import arena_control_mode, make_arena_environment
+from predimem.evaluation.run.film import film_episode
+from predimem.evaluation.run.names import check_agents
+from predimem.evaluation.run.tasks import all_tasks, task_categories, task_names
 
 TASK = task_of(1)
 
@@ -104,12 +105,12 @@ def test_what_the_figures_depend_on(player: Player) -> None:
 @pytest.fixture(scope="module")
 def rows() -> Iterator[Player]:
     systems = {
-        "oracles": RowConfig("truth", "skills"),
-        "slow": RowConfig("truth", "skills", s2_latency_steps=30),
-        "learned": RowConfig("arena-planner", "skills"),
+        "oracles": AgentConfig("truth", "skills"),
+        "slow": AgentConfig("truth", "skills", s2_latency_steps=30),
+        "learned": AgentConfig("arena-planner", "skills"),
     }
     time = TimeConfig(s2_latency_steps=4)
-    player = Player(PlayConfig("arena", time=time, agent=AgentConfig(plan_every_steps=10), rows=systems, weights="x"))
+    player = Player(PlayConfig("arena", time=time, agent=DualSystemConfig(plan_every_steps=10), rows=systems, weights="x"))
     yield player
     player.close()
 
@@ -129,8 +130,8 @@ def test_the_oracle_actor_carries_out_what_is_planned_in_the_asynchronous_runtim
 def test_rows_have_their_weights_and_the_control_mode_of_their_actor(rows: Player) -> None:
     with pytest.raises(WeightsError, match="no weights for 'arena-planner' in x"):
         rows.play(TASK.name, "learned", 0)
-    assert arena_control_mode("a", RowConfig("truth", "skills")) == arena_control_mode("oracle", None)
-    assert arena_control_mode("a", RowConfig("truth", "arena-actor")) == arena_control_mode("random", None)
+    assert arena_control_mode("a", AgentConfig("truth", "skills")) == arena_control_mode("oracle", None)
+    assert arena_control_mode("a", AgentConfig("truth", "arena-actor")) == arena_control_mode("random", None)
     check_agents(["slow", "oracle"], "arena", ["slow"])
     with pytest.raises(ValueError, match="unknown agent 'fast'; there are: slow, oracle, script, random"):
         check_agents(["fast"], "arena", ["slow"])
@@ -178,7 +179,7 @@ class ShortPlayer:
 
 
 def test_a_filmed_episode_can_be_watched(tmp_path: Path) -> None:
-    env = datagen.arena.make(10, obs_mode="none", sim_backend="cpu", render_backend="auto", image_px=64)
+    env = predimem.envs.arena.make(10, obs_mode="none", sim_backend="cpu", render_backend="auto", image_px=64)
     player = ShortPlayer(ArenaEnvironment(env, camera_every=4, horizon=10))
     path = tmp_path / "videos" / "wine.mp4"
     result = film_episode(player, "PourWineIntoMugTwice", "random", 3, path)

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from predimem.evaluation.categories import format_categories, summarise_categories
-from predimem.evaluation.metrics import mean_of_proportions, wilson_interval
-from predimem.evaluation.run import EvaluationConfig, run_evaluation
-from predimem.evaluation.summary import summarise, summarise_means
+from predimem.evaluation.analysis.categories import format_categories, summarise_categories
+from predimem.evaluation.analysis.metrics import mean_of_proportions, wilson_interval
+from predimem.evaluation.report.summary import summarise, summarise_means
+from predimem.evaluation.run.evaluation import EvaluationConfig, run_evaluation
 from tests.evaluation.fake_player import FakePlayer
 from tests.evaluation.test_metrics import row
 

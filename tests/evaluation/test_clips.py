@@ -16,10 +16,10 @@ import imageio.v3 as imageio
 import numpy as np
 import pytest
 
-from predimem.evaluation.clips import Clip, choose_clips, clip_of, film_clip, read_clip
-from predimem.evaluation.run import EvaluationConfig, run_evaluation
-from predimem.interfaces import Subscriber
-from predimem.types import EpisodeResult, StepResult, Tick
+from predimem.core.interfaces import Subscriber
+from predimem.core.types import EpisodeResult, StepResult, Tick
+from predimem.evaluation.report.clips import Clip, choose_clips, clip_of, film_clip, read_clip
+from predimem.evaluation.run.evaluation import EvaluationConfig, run_evaluation
 from tests.evaluation.fake_player import FakePlayer, observation
 from tests.evaluation.test_report import Page
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from predimem.evaluation.diagnosis import diagnose, format_diagnosis, quantile
-from predimem.evaluation.planner_figures import planner_counts
-from predimem.evaluation.ticks import TickStatistics
-from predimem.types import EpisodeResult, StepResult, Tick
+from predimem.core.types import EpisodeResult, StepResult, Tick
+from predimem.evaluation.analysis.diagnosis import diagnose, format_diagnosis, quantile
+from predimem.evaluation.analysis.planner_figures import planner_counts
+from predimem.evaluation.report.ticks import TickStatistics
 from tests.evaluation.fake_player import observation, play_frames
 from tests.evaluation.logs import GOOD, log
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from predimem.evaluation.aliasing import MemoryErrors, memory_errors
-from predimem.evaluation.episode_log import EpisodeLog
-from predimem.evaluation.failures import Failure, explain, missing_evidence
-from predimem.evaluation.naming import namings
-from predimem.types import EpisodeResult
+from predimem.core.types import EpisodeResult
+from predimem.evaluation.analysis.aliasing import MemoryErrors, memory_errors
+from predimem.evaluation.analysis.failures import Failure, explain, missing_evidence
+from predimem.evaluation.analysis.subtask_labels import namings
+from predimem.evaluation.report.episode_log import EpisodeLog
 from tests.evaluation.logs import FIRST, GOOD, PICK, SECOND, STAND, failed, log
 
 OUT_OF_TIME = failed("out of time: some stage")

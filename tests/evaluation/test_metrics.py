@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from predimem.evaluation.metrics import (
+from predimem.core.types import EpisodeResult
+from predimem.evaluation.analysis.metrics import (
     bootstrap_mean,
     csr,
     mcnemar,
@@ -15,8 +16,7 @@ from predimem.evaluation.metrics import (
     tsr,
     wilson_interval,
 )
-from predimem.evaluation.summary import compare, summarise, summarise_means
-from predimem.types import EpisodeResult
+from predimem.evaluation.report.summary import compare, summarise, summarise_means
 
 
 def episode(status: str, passed: int = 0, total: int = 4, seed: int = 0) -> EpisodeResult:

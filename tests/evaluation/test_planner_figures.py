@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from predimem.evaluation.episode_log import Answer, EpisodeLog
-from predimem.evaluation.planner_figures import planner_counts, pooled, rates
+from predimem.evaluation.analysis.planner_figures import planner_counts, pooled, rates
+from predimem.evaluation.report.episode_log import Answer, EpisodeLog
 from tests.evaluation.logs import FIRST, GOOD, HZ, PICK, SECOND, STAND, log
 
 

@@ -12,10 +12,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from predimem.evaluation.charts import success_bars, timeline
-from predimem.evaluation.published import best_published, published_means, published_results
-from predimem.evaluation.report import load_traces, write_report
-from predimem.evaluation.run import EvaluationConfig, run_evaluation
+from predimem.evaluation.analysis.published import best_published, published_means, published_results
+from predimem.evaluation.report.charts import success_bars, timeline
+from predimem.evaluation.report.report import load_traces, write_report
+from predimem.evaluation.run.evaluation import EvaluationConfig, run_evaluation
 from tests.evaluation.fake_player import FakePlayer
 
 TASKS = ("RememberColor3-VLA-v0", "RememberColor9-VLA-v0")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from predimem.evaluation.diagnosis import diagnose, format_diagnosis
-from predimem.evaluation.episode_log import LogRecorder
-from predimem.evaluation.metrics import wilson_interval
-from predimem.evaluation.retries import retry_counts, summarise_retries
+from predimem.agent.config import AgentConfig
+from predimem.evaluation.analysis.diagnosis import diagnose, format_diagnosis
+from predimem.evaluation.analysis.metrics import wilson_interval
+from predimem.evaluation.analysis.retries import retry_counts, summarise_retries
+from predimem.evaluation.report.episode_log import LogRecorder
 from tests.evaluation.logs import FIRST, PICK, SECOND, STAND, log
 from tests.evaluation.test_diagnosis import row
 
@@ -48,10 +49,10 @@ def test_saved_is_a_share_of_the_episodes_in_which_something_failed() -> None:
 
 
 def test_what_slips_is_picked_up_again_and_the_same_seed_slips_alike() -> None:
-    from predimem.assemble.player import Player
-    from predimem.evaluation.play import PlayConfig, RowConfig
+    from predimem.evaluation.run.agents import Player
+    from predimem.evaluation.run.config import PlayConfig
 
-    rows = {"slips": RowConfig("truth", "skills", slip_probability=1.0), "firm": RowConfig("truth", "skills")}
+    rows = {"slips": AgentConfig("truth", "skills", slip_probability=1.0), "firm": AgentConfig("truth", "skills")}
     player, found = Player(PlayConfig(suite="arena", rows=rows)), []
     for agent in ("firm", "slips", "slips"):
         recorder = LogRecorder()

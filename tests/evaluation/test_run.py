@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from predimem.evaluation.run import EvaluationConfig, EvaluationError, format_table, run_evaluation
+from predimem.evaluation.run.evaluation import EvaluationConfig, EvaluationError, format_table, run_evaluation
 from tests.evaluation.fake_player import FakePlayer, broken_player, suicidal_player
 
 ROOT = Path(__file__).parents[2]
@@ -146,7 +146,7 @@ SCRIPT = """
 import sys
 from functools import partial
 from pathlib import Path
-from predimem.evaluation.run import run_evaluation
+from predimem.evaluation.run.evaluation import run_evaluation
 from tests.evaluation.fake_player import FakePlayer
 from tests.evaluation.test_run import config
 run_evaluation(config(Path(sys.argv[1]), workers=2), partial(FakePlayer, delay_s=0.3))

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from predimem.assemble.names import missing_weights
-from predimem.evaluation.play import EvaluationFile, RowConfig, evaluation_settings
-from predimem.evaluation.run import EvaluationConfig, run_evaluation
-from predimem.evaluation.studies import StudyConfig
-from predimem.weight_files import WeightsError, weights_folder
+from predimem.agent.config import AgentConfig
+from predimem.core.weight_files import WeightsError, weights_folder
+from predimem.evaluation.analysis.studies import StudyConfig
+from predimem.evaluation.run.config import EvaluationFile, evaluation_settings
+from predimem.evaluation.run.evaluation import EvaluationConfig, run_evaluation
+from predimem.evaluation.run.names import missing_weights
 from tests.evaluation.fake_player import FakePlayer
 
 ROOT = Path(__file__).parents[2]
@@ -35,7 +36,7 @@ def test_the_shipped_studies_name_rows_that_are_there() -> None:
     settings = evaluation_settings(ROOT / "configs/eval/arena_studies.yaml", {})
     assert {len(study.values) for study in settings.studies.values()} == {3, 4, 5}
     assert all(row.actor == "skills" for row in settings.rows.values())
-    rows = {"a": RowConfig("truth", "skills")}
+    rows = {"a": AgentConfig("truth", "skills")}
     with pytest.raises(ValueError, match="studies: no row 'b'; there are: a"):
         EvaluationFile(suite="arena", rows=rows, studies={"s": StudyConfig("q", {"a": "1", "b": "2"})})
     with pytest.raises(ValueError, match="two rows or more"):
@@ -58,7 +59,7 @@ def test_missing_weights_name_their_recipe(tmp_path: Path) -> None:
 
 
 def test_rows_whose_weights_are_missing(tmp_path: Path) -> None:
-    rows = {"a": RowConfig("x", "skills"), "b": RowConfig("y", "z"), "c": RowConfig("truth", "skills")}
+    rows = {"a": AgentConfig("x", "skills"), "b": AgentConfig("y", "z"), "c": AgentConfig("truth", "skills")}
     (tmp_path / "x").mkdir()
     (tmp_path / "y").mkdir()
     missing = missing_weights(rows, str(tmp_path))

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from predimem.evaluation.course import CourseDigest
-from predimem.evaluation.jobs import EvaluationError
-from predimem.evaluation.run import run_evaluation
-from predimem.evaluation.verify import format_verification, verify_results
-from predimem.interfaces import Subscriber
-from predimem.types import EpisodeResult
+from predimem.core.interfaces import Subscriber
+from predimem.core.types import EpisodeResult
+from predimem.evaluation.run.evaluation import run_evaluation
+from predimem.evaluation.run.fingerprint import CourseDigest
+from predimem.evaluation.run.jobs import EvaluationError
+from predimem.evaluation.run.verify import format_verification, verify_results
 from tests.evaluation.fake_player import FakePlayer, play_frames
 from tests.evaluation.test_run import config
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
-from predimem.evaluation.stages import PANEL_PX, ROW_PX, Stage, draw_stages, stage_text, stages_of
-from predimem.evaluation.video import BAD, GOOD, WARN, Film, KeyframeThumbnails, VideoRecorder
-from predimem.types import EpisodeResult, StepResult, Tick
+from predimem.core.types import EpisodeResult, StepResult, Tick
+from predimem.evaluation.analysis.stages import PANEL_PX, ROW_PX, Stage, draw_stages, stage_text, stages_of
+from predimem.evaluation.report.video import BAD, GOOD, WARN, Film, KeyframeThumbnails, VideoRecorder
 from tests.evaluation.fake_player import CAMERAS, HORIZON, observation, play_frames, tick
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from memory_bank import MemoryBank, MemoryConfig
-from predimem.types import Observation
+from predimem.core.types import Observation
 
 
 def observation(step: int, fill: int | None = None) -> Observation:

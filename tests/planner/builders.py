@@ -6,12 +6,12 @@ import numpy as np
 import torch
 
 from memory_bank import MemoryConfig
-from planner.base import BaseConfig, TinyConfig, tiny_hf_config
 from planner.model import ObjectiveConfig, PrediMemForConditionalGeneration
 from planner.prompt import PromptConfig, chat_messages, render_answer, render_prompt, size_images
 from planner.replay import Replay
-from planner.tokenizer import TokenizerConfig
-from predimem.episodes import Episode, SubtaskSpan
+from planner.tiny.base import BaseConfig, TinyConfig, tiny_hf_config
+from planner.tiny.tokenizer import TokenizerConfig
+from predimem.core.episodes import Episode, SubtaskSpan
 
 COLOURS = {"red": (200, 20, 20), "lime": (20, 200, 20), "blue": (20, 20, 200)}
 INSTRUCTION = "Look at the square, wait, then touch the square of that colour."

@@ -15,7 +15,7 @@ def _one_thread():
 
 @pytest.fixture(scope="session")
 def processor():
-    from planner.base import tiny_processor
+    from planner.tiny.base import tiny_processor
 
     return tiny_processor(BASE, PROMPT)
 

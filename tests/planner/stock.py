@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from planner.prompt import PromptConfig, chat_messages, render_prompt, size_images
-from predimem.types import MemorySnapshot
+from predimem.core.types import MemorySnapshot
 
 
 def stock_inputs(processor: Any, config: PromptConfig, snapshot: MemorySnapshot) -> dict[str, torch.Tensor]:

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from datagen.arena import vocabulary
 from memory_bank import MemoryConfig
 from planner.prompt import PromptConfig
 from planner.train import TrainConfig
-from predimem.config import load_config
+from predimem.core.config import load_config
+from predimem.envs.arena import vocabulary
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 RECIPES = sorted((CONFIGS / "planner").glob("arena*.yaml"))

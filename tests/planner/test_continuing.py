@@ -10,9 +10,9 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoTokenizer
 
-from planner.base import BaseConfig
+from planner.tiny.base import BaseConfig
 from planner.train import TrainConfig, _Run, train
-from predimem.config import ConfigError, load_config
+from predimem.core.config import ConfigError, load_config
 from tests.planner.test_train import write_small
 
 

@@ -17,7 +17,7 @@ from planner.dataset import DatasetConfig, SampleMaker, equally_long, split_epis
 from planner.parsing import parse_answer
 from planner.prompt import PromptConfig, render_prompt
 from planner.replay import Replay
-from predimem.episodes import EpisodeError, episode_path, load_episode, save_episode
+from predimem.core.episodes import EpisodeError, episode_path, load_episode, save_episode
 from tests.planner.builders import COLOURS, MEMORY, PROMPT, make_episode
 
 PLAIN = DatasetConfig(splice_probability=0.0, late_probability=0.0, extra_probability=0.0)

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 import torch
 
-from planner.base import make_tiny_base
 from planner.checkpoint import PlannerSpec
 from planner.decoding import QwenPlanner, load_planner
 from planner.export import export_planner
 from planner.greedy import _read, greedy_decode
+from planner.image_features import Picture
 from planner.inputs import lay_out
 from planner.model import ObjectiveConfig
-from planner.pictures import Picture
 from planner.prompt import render_answer
 from planner.replay import Replay
-from predimem.types import MemorySnapshot
+from planner.tiny.base import make_tiny_base
+from predimem.core.types import MemorySnapshot
 from tests.planner.builders import BASE, MEMORY, PROMPT
 from tests.planner.speaker import say
 from tests.planner.stock import stock_inputs

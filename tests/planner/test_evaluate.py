@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner.evaluate import ReplayConfig, replay_planner
-from predimem.types import MemorySnapshot, Plan
+from predimem.core.types import MemorySnapshot, Plan
 from tests.planner.builders import MEMORY, make_episode
 
 

@@ -10,14 +10,14 @@ import pytest
 import torch
 from transformers import AutoModelForImageTextToText, Qwen3VLForConditionalGeneration
 
-from planner.base import make_tiny_base
 from planner.checkpoint import PlannerCheckpointError, PlannerSpec, read_spec
 from planner.decoding import load_planner
 from planner.export import TEXT_SHARD, TOWER_SHARD, export_planner, split_tower
 from planner.model import ObjectiveConfig, PrediMemForConditionalGeneration
 from planner.replay import Replay
-from predimem.interfaces import Planner
-from predimem.weight_files import place_weights
+from planner.tiny.base import make_tiny_base
+from predimem.core.interfaces import Planner
+from predimem.core.weight_files import place_weights
 from tests.planner.builders import BASE, MEMORY, PROMPT, encode_batch
 
 SPEC = PlannerSpec(PROMPT, MEMORY, max_new_tokens=20, training={"seed": 0})

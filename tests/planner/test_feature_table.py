@@ -7,7 +7,7 @@ import pytest
 import torch
 from PIL import Image
 
-from planner.feature_table import FeatureTable, add_features, pictures_of
+from planner.tiny.feature_table import FeatureTable, add_features, pictures_of
 from tests.planner.builders import make_model
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from planner.parsing import AnswerError, parse_answer, parse_plan
 from planner.prompt import render_answer
-from predimem.types import Frame, MemorySnapshot
+from predimem.core.types import Frame, MemorySnapshot
 
 FRAMES = tuple(Frame(step, step / 20, {"c": np.zeros((2, 2, 3), np.uint8)}) for step in (7, 8, 9))
 SNAPSHOT = MemorySnapshot("episode", 9, "do it", FRAMES)

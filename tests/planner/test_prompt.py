@@ -9,7 +9,7 @@ import pytest
 
 from planner.prompt import IMAGE_TAG, PromptConfig, chat_messages, render_prompt, size_images
 from planner.replay import Replay
-from predimem.types import Frame, MemorySnapshot
+from predimem.core.types import Frame, MemorySnapshot
 from tests.planner.builders import INSTRUCTION, MEMORY, PROMPT
 
 

@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from planner.clock import ClockPlanner
 from planner.tracking import Track, TrackingConfig, score, score_by_group, track_planner
-from predimem.types import MemorySnapshot, Plan
-from tests.planner.test_splicing import MEMORY, searched
+from predimem.core.types import MemorySnapshot, Plan
+from tests.planner.test_counterfactual import MEMORY, searched
 
 CONFIG = TrackingConfig(latency_steps=4, tolerance_steps=5, keyframe_tolerance_steps=2)
 
@@ -65,21 +64,3 @@ def test_the_planners_own_answers_make_its_memory():
 def test_no_episodes_is_an_error():
     with pytest.raises(ValueError, match="no episodes"):
         track_planner(Names(), [], MEMORY)
-
-
-def test_the_clock_alone_follows_a_script():
-    clock = ClockPlanner([searched(1, "left"), searched(2, "left"), searched(3, "right")])
-    tracks = track_planner(clock, [searched(4, "left"), searched(5, "right")], MEMORY, CONFIG)
-    scores = score(tracks, CONFIG)
-    assert scores.boundary is not None and scores.missed == 0.25  # of four changes the one to "open right"
-    assert [answer for _, answer in tracks[1].answers[-3:]] == ["open left"] * 3
-    longer = track_planner(clock, [searched(6, "left", pace=2)], MEMORY, CONFIG)
-    assert longer[0].answers[-1] == (156, "open left")
-
-
-def test_the_clock_needs_demonstrations_of_the_instruction():
-    with pytest.raises(ValueError, match="no demonstrations"):
-        ClockPlanner([])
-    other = replace(searched(1, "left"), instruction="Something else.")
-    with pytest.raises(ValueError, match="no demonstration of"):
-        track_planner(ClockPlanner([other]), [searched(2, "left")], MEMORY, CONFIG)

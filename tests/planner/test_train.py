@@ -17,16 +17,16 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoProcessor, Qwen3VLForConditionalGeneration
 
-from planner.base import link_pretrained_base, make_tiny_base
 from planner.dataset import SampleMaker, split_episodes
 from planner.decoding import load_planner
 from planner.evaluate import replay_planner
 from planner.model import ObjectiveConfig, PrediMemForConditionalGeneration, objective_of
 from planner.prompt import render_answer
 from planner.swift_command import SftConfig, last_checkpoint, swift_command, swift_environment
+from planner.tiny.base import link_pretrained_base, make_tiny_base
 from planner.train import TrainConfig, _Run, train
-from predimem.config import ConfigError, load_config
-from predimem.episodes import EpisodeError, episode_path, save_episode
+from predimem.core.config import ConfigError, load_config
+from predimem.core.episodes import EpisodeError, episode_path, save_episode
 from tests.planner.builders import BASE, INSTRUCTION, PROMPT
 from tests.planner.stock import stock_inputs
 

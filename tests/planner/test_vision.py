@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from planner.vision import CellTargets, VisionConfig, _embed_patches, fit_palette, pretrain_tower, sample_frames
-from planner.vision_readout import StepReadout, sample_steps
-from predimem.episodes import Frames
+from planner.tiny.vision import CellTargets, VisionConfig, _embed_patches, fit_palette, pretrain_tower, sample_frames
+from planner.tiny.vision_readout import StepReadout, sample_steps
+from predimem.core.episodes import Frames
 from tests.planner.builders import make_episode, make_model
 
 CONFIG = VisionConfig(palette_size=6, steps=4, batch_size=4, save_steps=2, shift_pixels=2)
@@ -64,7 +64,7 @@ def test_training_resumes_to_the_same_tower(processor, frames, tmp_path, monkeyp
 
     whole = run(tmp_path / "whole")
     calls = 0
-    from planner.vision import _Trainer
+    from planner.tiny.vision import _Trainer
 
     step = _Trainer._step
 
@@ -103,7 +103,7 @@ def test_a_tower_of_another_config_is_refused(processor, frames, tmp_path):
 def test_features_have_unit_scale(processor, frames, tmp_path):
     tower = make_model(processor).visual
     pretrain_tower(tower, processor.image_processor, frames, frames, CONFIG, tmp_path)
-    from planner.vision import merged_features
+    from planner.tiny.vision import merged_features
 
     stack = torch.from_numpy(frames).permute(0, 3, 1, 2)
     with torch.no_grad():

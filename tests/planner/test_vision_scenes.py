@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from planner.vision import VisionConfig, pretrain_tower, sample_frames
-from planner.vision_scenes import UNKNOWN, SceneReadout, Scenes, _cell_error, scene_report, scenes_of
-from predimem.episodes import Episode
-from predimem.scene_facts import KEY, SceneFacts
+from planner.tiny.vision import VisionConfig, pretrain_tower, sample_frames
+from planner.tiny.vision_scenes import UNKNOWN, SceneReadout, Scenes, _cell_error, scene_report, scenes_of
+from predimem.core.episodes import Episode
+from predimem.core.scene_facts import KEY, SceneFacts
 from tests.planner.builders import make_episode, make_model
 
 CAMERAS = ("base_camera", "hand_camera")

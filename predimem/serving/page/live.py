@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from predimem.serving.page.pictures import jpeg
+from predimem.serving.page.images import jpeg
 from predimem.serving.page.reply import FOREVER, Page, json_page, missing
 from predimem.serving.session import Session
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from memory_bank import MemoryConfig
+from predimem.core.types import Observation
 from predimem.serving.bank import SessionBank
 from predimem.serving.page.reply import FOREVER, Page, json_page, missing
 from predimem.serving.store import EpisodeStore, StoredEpisode
-from predimem.types import Observation
 
 if TYPE_CHECKING:
     from predimem.serving.engine import Engine

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from statistics import median
 from typing import Any
 
+from predimem.core.types import Tick
 from predimem.serving.store import StoredPlan
-from predimem.types import Tick
 
 SPANS = 500  # subtasks that are listed
 ANSWERS = 600  # of the planner, with their confidence

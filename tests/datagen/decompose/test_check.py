@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from datagen.arena.subtasks import Skill
-from datagen.arena.tasks import task_of
 from datagen.decompose.check import check
 from datagen.decompose.steps import AnswerError, Step, parse_steps, to_json
 from datagen.decompose.vocabulary import vocabulary_of
+from predimem.envs.arena.subtasks import Skill
+from predimem.envs.arena.tasks import task_of
 
 LETTERS = {"M": Skill.MOVE, "P": Skill.PLACE, "R": Skill.POUR, "O": Skill.OPEN, "C": Skill.CLOSE}
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from datagen.arena.tasks import task_of
 from datagen.decompose.references import agrees
 from datagen.decompose.scene import first_picture, instruction_of
 from datagen.decompose.steps import parse_steps
 from datagen.decompose.vocabulary import vocabulary_of
-from predimem import vulkan
+from predimem.envs.arena.tasks import task_of
+from predimem.rendering import vulkan
 
 ROOT = Path(__file__).parents[3]
 

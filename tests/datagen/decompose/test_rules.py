@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from datagen.arena.tasks import TASKS, task_of
 from datagen.decompose.check import check
 from datagen.decompose.references import agrees
 from datagen.decompose.rules import RulesError, decompose
 from datagen.decompose.vocabulary import vocabulary_of
+from predimem.envs.arena.tasks import TASKS, task_of
 
 PARAPHRASES: list[dict[str, Any]] = json.loads(Path(__file__).with_name("paraphrases.json").read_text())
 INSTRUCTIONS = [(task.task_id, i, v.instruction) for task in TASKS for i, v in enumerate(task.variants)]

@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from datagen.arena.tasks import task_of
 from datagen.decompose.references import agrees
 from datagen.decompose.rules import decompose
 from datagen.decompose.steps import to_json
 from datagen.decompose.vlm import DecompositionError, EndpointError, VlmConfig, VlmDecomposer
 from datagen.decompose.vocabulary import vocabulary_of
+from predimem.envs.arena.tasks import task_of
 
 TASK = task_of(12)  # cookies onto the mat in the middle drawer, then the pudding
 VOCABULARY = vocabulary_of(TASK)

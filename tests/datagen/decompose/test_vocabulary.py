@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from datagen.arena.task import Task
-from datagen.arena.tasks import TASKS, task_of
 from datagen.decompose.references import agrees, expected_steps, resolve, resolve_steps
 from datagen.decompose.rules import decompose
 from datagen.decompose.vocabulary import ROLE_OF, Role, Target, Vocabulary, vocabulary_of
+from predimem.envs.arena.task import Task
+from predimem.envs.arena.tasks import TASKS, task_of
 
 OBJECT, PLACE, JOINT = (frozenset({role}) for role in (Role.OBJECT, Role.PLACE, Role.JOINT))
 

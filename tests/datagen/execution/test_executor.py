@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from datagen.arena.environment import ArenaEnv
 from datagen.decompose.rules import decompose
 from datagen.decompose.steps import Step
 from datagen.decompose.vocabulary import vocabulary_of
@@ -13,6 +12,7 @@ from datagen.execution.config import ExecutionConfig
 from datagen.execution.executor import Executor, GiveUp
 from datagen.grasp.antipodal import AntipodalDetector
 from datagen.grasp.types import Grasp, PointCloud
+from predimem.envs.arena.scene.environment import ArenaEnv
 from tests.datagen.perception import seeing_arena
 
 

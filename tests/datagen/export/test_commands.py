@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from predimem.episodes import list_episodes, load_episode
+from predimem.core.episodes import list_episodes, load_episode
 from tests.datagen.export.builders import make_episode, predimem, save
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from datagen.export.lerobot import export_lerobot
 from datagen.export.lerobot_stats import column_stats, merge_stats, picture_stats
-from predimem.episodes import Episode, EpisodeError, episode_checksum, episode_path, load_episode
+from predimem.core.episodes import Episode, EpisodeError, episode_checksum, episode_path, load_episode
 from tests.datagen.export.builders import PX, make_episode, save
 
 LEROBOT_PYTHON = os.environ.get("PREDIMEM_LEROBOT_PYTHON", "")

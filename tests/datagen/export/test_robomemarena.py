@@ -10,12 +10,12 @@ import h5py
 import numpy as np
 import pytest
 
-from datagen.arena.tasks import TASKS
 from datagen.export.arena_state import OPENING, POSITION
 from datagen.export.robomemarena import CAMERAS, export_robomemarena
 from datagen.export.robomemarena_import import BLOCK, group_files, import_episode, import_robomemarena, parse_name
 from datagen.keyframes import KeyframeConfig, extract_keyframes
-from predimem.episodes import Episode, EpisodeError, SubtaskSpan, episode_path, load_episode
+from predimem.core.episodes import Episode, EpisodeError, SubtaskSpan, episode_path, load_episode
+from predimem.envs.arena.tasks import TASKS
 from tests.datagen.export.builders import PX, make_episode, play_episode, save
 
 FOLDER = "sequence/1_cookies_sauce_into_target_container_dataset/subtask_data"

@@ -71,8 +71,8 @@ def test_what_cannot_be() -> None:
 
 def test_grasps_of_the_arena() -> None:
     """From both cameras of a real scene: grasps are at the things, within 4 mm, and close across them."""
-    from datagen.arena import make
     from datagen.grasp.antipodal import AntipodalDetector
+    from predimem.envs.arena import make
 
     env: Any = make(1, obs_mode="none", render_backend="auto", depth_px=256).unwrapped
     env.reset(seed=3)

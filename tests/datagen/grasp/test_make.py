@@ -8,7 +8,7 @@ import pytest
 
 from datagen.grasp.antipodal import AntipodalDetector
 from datagen.grasp.make import GraspConfig, make_detector
-from predimem.config import ConfigError, load_config
+from predimem.core.config import ConfigError, load_config
 
 
 def loaded(tmp_path: Path, text: str) -> GraspConfig:

@@ -1,7 +1,7 @@
 """Perception in real pictures: the arena with a renderer and cameras for depth."""
 
-from datagen.arena.environment import ArenaEnv
-from datagen.arena.registration import create
+from predimem.envs.arena.registration import create
+from predimem.envs.arena.scene.environment import ArenaEnv
 
 
 def seeing_arena(task: int, seed: int, control_mode: str = "pd_joint_pos", depth_px: int = 256) -> ArenaEnv:

@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 import torch
 
-from datagen.arena.fixtures import DOOR, DRAWERS
 from datagen.execution.executor import LOOK_M, LOOK_YAW_RAD
+from datagen.experts.scripted.execute import run
 from datagen.perception.furniture import NotSeenError, fixture_position_m, opening
 from datagen.perception.views import look
-from datagen.skills.arm import Arm
-from datagen.skills.execute import run
-from datagen.skills.rotations import top_down
+from predimem.envs.arena.fixtures import DOOR, DRAWERS
+from predimem.envs.arena.robot.arm import Arm
+from predimem.envs.arena.robot.rotations import top_down
 from tests.datagen.perception import seeing_arena
 
 

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
+from datagen.experts.scripted.drawer import open_drawer
+from datagen.experts.scripted.execute import run
+from datagen.experts.scripted.pick import pick
 from datagen.grasp.antipodal import AntipodalDetector
 from datagen.perception.furniture import NotSeenError
 from datagen.perception.scene import PerceivedScene
 from datagen.perception.views import look
-from datagen.skills.arm import CLOSED, Arm
-from datagen.skills.drawer import open_drawer
-from datagen.skills.execute import run
-from datagen.skills.pick import pick
+from predimem.envs.arena.robot.arm import CLOSED, Arm
 from tests.datagen.perception import seeing_arena
 
 

@@ -1,0 +1,1 @@
+"""Scripts that measure speed and accuracy; their tables are in docs/benchmarks/."""

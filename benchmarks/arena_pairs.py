@@ -1,0 +1,55 @@
+"""Two rows of different results files of the arena, on the seeds that both have: a Markdown table.
+
+    python benchmarks/arena_pairs.py results/arena_planners.json:predimem-skills \\
+        results/arena_memories.json:native-video-skills
+
+McNemar's exact test of TSR, and the first row's CSR minus the second's with its 95 % interval, as in results.json. Says
+under which other conditions the second was played, if it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from predimem.evaluation.analysis.compact import episodes_of
+from predimem.evaluation.report.summary import compare
+from predimem.evaluation.run.tasks import task_categories
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("first", help="FILE:ROW")
+    parser.add_argument("second", help="FILE:ROW")
+    args = parser.parse_args()
+    rows: list[dict[str, Any]] = []
+    conditions = []
+    for which in (args.first, args.second):
+        path, _, agent = which.rpartition(":")
+        results = json.loads(Path(path).read_text())
+        chosen = [row | {"agent": which, "metrics": {}} for row in episodes_of(results) if row["agent"] == agent]
+        if not chosen:
+            known = ", ".join(dict.fromkeys(row["agent"] for row in episodes_of(results)))
+            parser.error(f"{which}: expected FILE:ROW with a row of that file; it has {known}")
+        rows += chosen
+        conditions.append({**results["provenance"]["play"], "suite": results["suite_version"]})
+    for name in conditions[0].keys() | conditions[1].keys():
+        a, b = (each.get(name) for each in conditions)
+        if a != b and name != "weights":
+            print(f"other conditions: {name} {a} and {b}")
+    tasks = list(dict.fromkeys(row["task"] for row in rows))
+    found = compare(rows, tasks, [args.first, args.second], categories=task_categories("arena"))["results"]
+    print("| | pairs | first alone | second alone | p | CSR, first minus second |\n|---|---:|---:|---:|---:|---|")
+    for name in found:
+        pair = found[name].get(args.second)
+        if pair and name not in tasks:
+            low, high = pair["csr_difference_ci_low"], pair["csr_difference_ci_high"]
+            interval = f"{pair['csr_difference']:.3f} [{low:.3f}, {high:.3f}]" if pair["n"] else ""
+            cells = (name, pair["n"], pair["only_reference"], pair["only_other"], f"{pair['p_value']:.2g}", interval)
+            print(f"| {' | '.join(map(str, cells))} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,205 @@
+"""Soak: a few robots come, play, begin again and go, the page is open, and memory is looked at every ten seconds.
+
+Each robot connects, plays an episode, plays another one under the same name (`reset`), closes the connection and comes
+back with a new name. The page is either what the page's scripts fetch, or with `--chromium` the page in a browser.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+import numpy as np
+import soak_report
+from openpi_client.websocket_client_policy import WebsocketClientPolicy
+from pictures import Views
+from robots import refusal_code
+from served import Begun, cpu_s, paragraph, progress, resident_mib, shipped_server, table
+
+from tests.serving.support import ServerProcess
+from tests.serving.test_browser import CHROMIUM
+from tests.serving.test_server import planner_pid
+
+SAMPLE_S = 10.0
+LOOK_S = 0.3  # as the page does
+HORIZON = 4
+FIELDS = ("seconds", "server_mib", "s2_mib", "server_cpu_s", "s2_cpu_s", "sessions", "replies", "episodes", "looks")
+IDLE_S = 60  # so that sessions that were left, and episodes on disk, come to their end during the warm-up already
+EPISODES_KEPT = 20
+
+
+def play(
+    server: ServerProcess, robot: int, args: argparse.Namespace, count: Counter[str], stop: threading.Event
+) -> None:
+    """One robot, until `stop`."""
+    visit, due_s = 0, time.monotonic() + robot * args.every_s / args.robots
+    while not stop.is_set():
+        client = WebsocketClientPolicy("127.0.0.1", server.port)
+        views, name = Views(client.get_server_metadata()), f"robot-{robot}/{visit}"
+        for turn in range(2):
+            for request in range(args.requests):
+                if stop.wait(max(0.0, due_s - time.monotonic())):
+                    return
+                due_s = max(due_s + args.every_s, time.monotonic())
+                step = request * HORIZON
+                fields = {"episode_id": name, "step": step, "reset": request == 0}
+                try:
+                    client.infer(views.at(robot, step, 2 * visit + turn) | fields)
+                    count["replies"] += 1
+                except RuntimeError as refusal:
+                    count[f"refused: {refusal_code(refusal)}"] += 1
+            count["episodes"] += 1
+        client._ws.close()
+        visit += 1
+
+
+Work = list[Future[None]]
+
+
+def look(server: ServerProcess, count: Counter[str], stop: threading.Event) -> None:
+    """What an open page asks for. One that is not answered in 20 s, as where the machine stands still, is counted."""
+    asked = 0
+    while not stop.wait(LOOK_S):
+        try:
+            look_once(server, with_past=asked % 16 == 0)
+            count["looks"] += 1
+        except (TimeoutError, urllib.error.URLError):
+            count["looks in vain"] += 1
+        asked += 1
+
+
+def look_once(server: ServerProcess, with_past: bool) -> None:
+    """The newest episode with its pictures, and now and then the list of past ones."""
+    sessions = json.loads(server.get("/page/live.json")[1])["overview"]["sessions"]
+    if sessions:
+        newest = min(sessions, key=lambda session: session["idle_s"])["id"]
+        address = f"/page/live/{urllib.parse.quote(newest, safe='')}"
+        status, told = server.get(f"{address}.json")
+        episode = json.loads(told)["episode"] if status == 200 else {"step": None}  # 404: it has ended meanwhile
+        for camera in range(2) if episode["step"] is not None else ():
+            fetch(server, f"{address}/{episode['run']}/{episode['step']}/{camera}.jpg")
+    if with_past:
+        server.get("/page/past.json")
+
+
+def fetch(server: ServerProcess, path: str) -> bytes:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.port}{path}", timeout=20) as answer:
+            return answer.read()
+    except urllib.error.HTTPError as gone:  # the session has ended meanwhile
+        return gone.read()
+
+
+@contextmanager
+def browser(server: ServerProcess) -> Iterator[None]:
+    """The page in Chromium, open."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], timeout=120_000)
+        chromium.new_page().goto(f"http://127.0.0.1:{server.port}/", timeout=120_000)
+        yield
+        chromium.close()
+
+
+def sample(server: ServerProcess, minutes: float, count: Counter[str], file: Path, under_way: Work) -> None:
+    """A row every `SAMPLE_S` seconds, but while S2 is restarted or the server does not tell its sessions. Raises what
+    ended the robots, and FileNotFoundError where the server has ended."""
+    began_s = time.monotonic()
+    with open(file, "w", newline="") as out:
+        rows = csv.writer(out)
+        rows.writerow(FIELDS)
+        for turn in range(int(minutes * 60 / SAMPLE_S) + 1):
+            time.sleep(max(0.0, began_s + turn * SAMPLE_S - time.monotonic()))
+            for done in (work for work in under_way if work.done()):
+                done.result()
+            resident_mib(server.process.pid)
+            try:
+                pids = {"server": server.process.pid, "s2": planner_pid(server)}
+                row = {f"{name}_mib": resident_mib(pid) for name, pid in pids.items()}
+                row |= {f"{name}_cpu_s": cpu_s(pid) for name, pid in pids.items()}
+                row |= {"seconds": time.monotonic() - began_s, "sessions": server.metric("predimem_sessions")}
+            except (TimeoutError, urllib.error.URLError, FileNotFoundError, ValueError):
+                count["samples left out"] += 1
+                continue
+            row |= {name: count[name] for name in ("replies", "episodes", "looks")}
+            rows.writerow([round(row[name], 2) for name in FIELDS])
+            out.flush()
+            if turn % 30 == 0:
+                progress(f"{turn * SAMPLE_S / 60:.0f} min: {json.dumps(row)}")
+
+
+def soak(args: argparse.Namespace, file: Path) -> Counter[str]:
+    """Play for `args.minutes` and write the samples; what was counted."""
+    count: Counter[str] = Counter()
+    stop = threading.Event()
+    folder = file.parent
+    state = {"dir": str(folder / "state"), "episodes": EPISODES_KEPT}
+    with shipped_server(folder, limits={"idle_s": IDLE_S}, state=state) as server:
+        with ThreadPoolExecutor(args.robots + 1) as threads, browser(server) if args.chromium else nullcontext():
+            work = [threads.submit(play, server, robot, args, count, stop) for robot in range(args.robots)]
+            if not args.chromium:
+                work.append(threads.submit(look, server, count, stop))
+            try:
+                sample(server, args.minutes, count, file, work)
+            finally:
+                stop.set()
+        for done in work:
+            done.result()
+        count["restarts of S2"] = int(server.metric("predimem_s2_restarts_total"))
+    return count
+
+
+def used_s(counted: np.ndarray) -> float:
+    """Processor time over the samples; a process that was restarted counts from 0 again."""
+    return float(np.clip(np.diff(counted), 0, None).sum())
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--minutes", type=float, default=30.0)
+    parser.add_argument("--warm-up", type=float, default=5.0, help="minutes that are left out of the slope")
+    parser.add_argument("--robots", type=int, default=2)
+    parser.add_argument("--every-s", type=float, default=0.8, help="between two requests of a robot")
+    parser.add_argument("--requests", type=int, default=30, help="of an episode; a chunk of actions each")
+    parser.add_argument("--chromium", action="store_true", help="the page in a browser instead of what it asks for")
+    parser.add_argument("--folder", type=Path, default=Path("runs/server_soak"), help="samples, log and episodes")
+    parser.add_argument("--plot", type=Path, default=Path("docs/images/server_soak.png"))
+
+
+def run(args: argparse.Namespace) -> str:
+    args.folder.mkdir(parents=True)
+    begun, file = Begun.now(), args.folder / "samples.csv"
+    count = soak(args, file)
+    samples = soak_report.read(file)
+    rows = soak_report.rows(samples, args.warm_up)
+    soak_report.plot(samples, args.warm_up, args.plot)
+    passed_s = samples["seconds"][-1]
+    cores = {name: used_s(samples[f"{name}_cpu_s"]) / passed_s for name in ("server", "s2")}
+    refused = {name: n for name, n in count.items() if name.startswith("refused")}
+    page = "in Chromium" if args.chromium else "as what its scripts ask for"
+    head = ["process", f"at {args.warm_up:g} min, MiB", "at the end", "most", "slope, MiB/h", "95 %"]
+    said = paragraph(
+        f"""{begun.line()} {passed_s / 60:.0f} minutes, {args.robots} robots with the shipped weights, a request each
+        {args.every_s:g} s and robot ({args.requests} an episode, {HORIZON} control steps on each time), the page open
+        {page}, episodes on disk. Sessions without requests end after {IDLE_S} s and {EPISODES_KEPT} episodes are kept,
+        so that both come and go. {count["replies"]} replies, {count["episodes"]} episodes, {count["looks"]} looks of
+        the page ({count["looks in vain"]} more without an answer in 20 s), {sum(refused.values())} refusals
+        {refused or ""}, {count["restarts of S2"]} restarts of S2; {samples["sessions"].max():.0f} sessions at most. The
+        server used {cores["server"]:.2f} of a core, S2 {cores["s2"]:.2f}. {len(samples["seconds"])} samples, one each
+        {SAMPLE_S:g} s ({count["samples left out"]} left out, while the server or S2 did not answer). The slope is that
+        of least squares after the first {args.warm_up:g} minutes; the interval is a bootstrap of its residuals in
+        blocks of {soak_report.BLOCK * SAMPLE_S / 60:g} minutes."""
+    )
+    picture = f"![Resident memory of both processes over the soak](../images/{args.plot.name})"
+    return f"{said}\n\n{table(head, rows)}\n\n{picture}\n"

@@ -1,0 +1,115 @@
+"""Short episodes in physics: one subtask after the other, done by an actor or by the expert with noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from datagen.actor_data.labelled import Labelled, look
+from datagen.actor_data.starts import draw_hand, draw_stage, leave, settle, try_before, write
+from datagen.experts.scripted.snapshot import Snapshot
+from predimem.core.interfaces import Policy
+from predimem.core.types import Observation
+from predimem.envs.arena.robot.arm import CLOSED, OPEN
+from predimem.envs.arena.robot.delta_pose import Driver
+from predimem.envs.arena.subtasks import Subtask
+
+NOISY_SHARE, SPELL_SHARE = 0.75, 0.3  # of roll-outs, and of the chunks in them
+START_TRIES = 20
+FALLEN_M = 0.05
+
+MakePolicy = Callable[[], Policy]
+
+
+@dataclass
+class Attempt:
+    """One subtask: whether its stage was reached, after how many control steps."""
+
+    subtask: Subtask
+    done: bool
+    steps: int
+
+
+@dataclass
+class Rollout:
+    frames: list[Labelled] = field(default_factory=list)
+    attempts: list[Attempt] = field(default_factory=list)
+
+
+def start(env: Any, driver: Driver, skills: Sequence[str], rng: np.random.Generator) -> int | None:
+    """Begin before a random subtask of the episode that was reset; its index. None if it has none with an expert."""
+    subtasks = env.variant().subtasks
+    for _ in range(START_TRIES):
+        stage = draw_stage(subtasks, skills, rng)
+        if stage is None:
+            return None
+        scene = Snapshot.of(env)
+        held = leave(scene, driver.arm, subtasks[:stage], rng)
+        hand = draw_hand(scene, driver.arm, held, subtasks[stage - 1] if stage else None, rng)
+        try_before(scene, hand, subtasks[stage], rng)
+        if write(env, driver.arm, scene, hand):
+            settle(driver, CLOSED if hand.gap_m < 0.07 else OPEN)
+            return stage
+    return None
+
+
+def play(
+    env: Any,
+    driver: Driver,
+    stage: int,
+    subtasks: Sequence[Subtask],
+    policy: Policy | None,
+    rng: np.random.Generator,
+    *,
+    chunk_steps: int,
+    execute_steps: int,
+    subtask_steps: int,
+    after_steps: int,
+    chain: bool,
+    noise: float,
+) -> Rollout:
+    """From `stage` on; with `chain`, on with the next subtasks as long as they succeed.
+
+    policy: None for the expert. What is played is cut where the gripper changes, so that it is looked again there.
+    """
+    rollout = Rollout()
+    noise = noise if policy is None and rng.random() < NOISY_SHARE else 0.0
+    clock, known = 0, Snapshot.of(env)
+    for subtask in subtasks[stage:]:
+        began, done_at, after = clock, -1, int(rng.integers(after_steps + 1))
+        while clock - done_at < after if done_at >= 0 else clock - began < subtask_steps:
+            frame = look(env, driver.arm, subtask, chunk_steps, known, rng)
+            rollout.frames.append(frame)
+            if policy is None:
+                actions = frame.chunks[subtask.label].copy()
+                if noise and rng.random() < SPELL_SHARE:
+                    actions[:, :6] += noise * rng.normal(size=6) * (1, 1, 1, 1, 1, 1)
+            else:
+                seen = Observation(clock, frame.images, frame.state, clock / 20)
+                actions = policy.infer(seen, subtask.label).actions
+            for action in actions[: until_grip(actions, execute_steps)]:
+                driver.step(action)
+                clock += 1
+                if done_at < 0 and bool(subtask.done(env.world())[0]):
+                    done_at = clock
+            if _fallen(env):
+                break
+        rollout.attempts.append(Attempt(subtask, done_at >= 0, (done_at if done_at >= 0 else clock) - began))
+        if done_at < 0 or not chain or _fallen(env):
+            break
+    return rollout
+
+
+def _fallen(env: Any) -> bool:
+    """Whether a thing has left the table: nothing can be learnt from there on, and where it is has no bounds."""
+    return min(float(env.world().position_m[name][0, 2]) for name in env.task.objects) < -FALLEN_M
+
+
+def until_grip(actions: np.ndarray, execute_steps: int) -> int:
+    """How many actions to play: up to the third with the new gripper command where that changes, else all."""
+    closing = actions[:execute_steps, -1] > 0
+    changes = np.flatnonzero(closing[1:] != closing[:-1])
+    return min(execute_steps, int(changes[0]) + 4) if len(changes) else execute_steps

@@ -1,0 +1,185 @@
+"""Makes one episode of practice after the other."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+
+from datagen.dagger.config import SKILLS, DisturbanceConfig, PracticeConfig
+from datagen.dagger.faulty_policy import ClumsyHand
+from datagen.dagger.labels import RightSubtask
+from datagen.dagger.oracle import make_oracle
+from datagen.dagger.perturbed_planner import DisturbedTruth, PlannerOrTruth, Voice
+from datagen.dagger.recorder import PracticeRecorder
+from datagen.dagger.runtime import Runtime
+from datagen.execution.timing import Stopwatch
+from predimem.core.episodes import episode_path
+from predimem.core.interfaces import Planner, Policy
+from predimem.core.types import Observation, Tick
+from predimem.envs.arena.scene.environment import CONTROL_HZ
+from predimem.envs.arena.tasks import task_of
+from predimem.jobs.tasks import Job, Outcome
+
+CALM = DisturbanceConfig(
+    late_share=0.0, premature_share=0.0, wrong_per_minute=0.0, pauses_per_minute=0.0, missed_share=0.0,
+    dropped_share=0.0,
+)  # fmt: skip
+
+
+class PracticeWorker:
+    """A `predimem.jobs.tasks.Worker`. It keeps the environment of the last task, and the planner."""
+
+    def __init__(self, config: PracticeConfig, task_files: Mapping[str, str], runtime: Runtime):
+        """task_files: name -> path of the tasks that are not among the 26."""
+        import torch
+
+        torch.set_num_threads(1)
+        self._config, self._files, self._runtime = config, dict(task_files), runtime
+        self._planner = runtime.planner()
+        self._policy = runtime.policy()
+        self._task, self._env = "", None
+
+    def close(self) -> None:
+        if self._env is not None:
+            self._env.close()
+
+    def play(self, job: Job) -> Outcome:
+        """Every episode is kept: its labels are right, however it ended."""
+        start, watch = time.perf_counter(), Stopwatch()
+        with watch.stage("reset"):
+            env = self._environment(job.task)
+            env.reset(seed=job.seed)
+        recorder = PracticeRecorder(env, episode_path(self._config.out, job.task, job.seed), job.seed)
+        try:
+            report = _Episode(self._config, env, self._planner, self._policy, self._runtime, job, watch).play(recorder)
+        finally:
+            recorder.close()
+        seconds = time.perf_counter() - start
+        rest = seconds - sum(watch.seconds.values())
+        report["stage_seconds"] = {**{k: round(v, 3) for k, v in watch.seconds.items()}, "rest": round(rest, 3)}
+        return Outcome(job.task, job.seed, True, "", len(recorder), round(seconds, 3), report)
+
+    def _environment(self, task: str) -> Any:
+        if self._env is None or task != self._task:
+            from predimem.envs.arena.registration import create
+
+            self.close()
+            self._task, self._env = (
+                task,
+                create(
+                    task=task_of(self._files.get(task, task)),
+                    obs_mode="none",
+                    control_mode=self._config.control_mode,
+                    sim_backend="cpu",
+                    render_backend="auto",
+                    image_px=self._config.image_px,
+                ).unwrapped,
+            )
+        return self._env
+
+
+class _Episode:
+    """One episode in an environment that has been reset."""
+
+    def __init__(
+        self,
+        config: PracticeConfig,
+        env: Any,
+        planner: Planner | None,
+        policy: Policy | None,
+        runtime: Runtime,
+        job: Job,
+        watch: Stopwatch,
+    ):
+        self._config, self._env, self._watch = config, env, watch
+        self._episode_id = f"{job.task}/{job.seed}/practice"
+        rng = np.random.default_rng([job.seed, env.task.task_id])
+        disturbed = bool(rng.random() >= config.disturbances.undisturbed_share)
+        disturbances = config.disturbances if disturbed else CALM
+        actor = make_oracle(env, config, policy)
+        if config.hand != SKILLS:  # the expert would wait for fingers that do not close
+            disturbances = replace(disturbances, missed_share=0.0)
+        self._hand = ClumsyHand(env, actor, disturbances, rng.spawn(1)[0])
+        self._right = RightSubtask(env, actor)
+        self._labels = tuple(subtask.label for subtask in env.variant().subtasks)
+        self._learned = planner is not None
+        self._voice: Voice
+        if planner is None:
+            self._voice = DisturbedTruth(env, actor, disturbances, rng)
+        else:
+            self._voice = PlannerOrTruth(planner, self._labels, config.truth_spells, rng)
+        self._agent = runtime.agent(self._voice, self._hand, actor.arm.action(), config)
+        self._look_every = config.picture_every
+        if policy is not None:
+            self._look_every = math.gcd(config.picture_every, config.actor_camera_every)
+        self._images: Mapping[str, np.ndarray] = {}
+        self._spoken: list[tuple[int, str]] = []
+        self._nominated: list[tuple[int, int]] = []  # (when the planner's answer arrived, which step it nominated)
+
+    def play(self, recorder: PracticeRecorder) -> dict[str, Any]:
+        """To its end; what became of it, as JSON data."""
+        try:
+            ended, success = self._run(recorder)
+        finally:
+            self._agent.close()
+        events = [asdict(event) for event in (*self._voice.events, *self._hand.events)]
+        report = {"ended": ended, "stages": int(self._env.progress.stage[0]), "events": len(events)}
+        metadata = {
+            "control_mode": self._config.control_mode,
+            "driver": self._config.driver,
+            "hand": self._config.hand,
+            "ended": ended,
+            "events": sorted(events, key=lambda event: event["start"]),
+            "spoken": self._spoken,
+        }
+        if self._learned:
+            metadata["nominated_steps"] = [step for _, step in self._nominated]
+            metadata["nominated_at"] = [at for at, _ in self._nominated]
+        with self._watch.stage("writing"):
+            recorder.finish(success, self._config.keyframes, metadata)
+        return report
+
+    def _run(self, recorder: PracticeRecorder) -> tuple[str, bool]:
+        """(how the episode ended, whether the task is done)."""
+        env = self._env
+        self._agent.reset(env.variant().instruction, self._episode_id)
+        stage, began = 0, 0
+        step = 0
+        while True:
+            overtime = step - began - env.task.budgets_steps[min(stage, env.task.stages - 1)]
+            if overtime > self._config.max_overtime_s * CONTROL_HZ:
+                return "no progress", False
+            right = self._right.look()
+            self._voice.hear(step, right, overtime)
+            observation, fresh = self._observe(step)
+            action = self._agent.act(observation)
+            self._note(self._agent.last_tick)
+            with self._watch.stage("writing"):
+                recorder.add(observation, fresh, action, right)
+            with self._watch.stage("physics"):
+                _, _, terminated, _, info = env.step(action)
+            step += 1
+            if bool(terminated[0]):
+                return ("success", True) if bool(info["success"][0]) else (env.failure(), False)
+            if int(env.progress.stage[0]) > stage:
+                stage, began = int(env.progress.stage[0]), step
+
+    def _observe(self, step: int) -> tuple[Observation, bool]:
+        if step % self._look_every == 0:
+            with self._watch.stage("pictures"):
+                seen = self._env.observe("rgb")
+                self._images = {name: data["rgb"][0].cpu().numpy().copy() for name, data in seen.items()}
+        fresh = step % self._config.picture_every == 0
+        return Observation(step, self._images, self._env.proprioception(), step / CONTROL_HZ), fresh
+
+    def _note(self, tick: Tick | None) -> None:
+        assert tick is not None
+        if not self._spoken or self._spoken[-1][1] != tick.subtask:
+            self._spoken.append((tick.step, tick.subtask))
+        if tick.plan_arrived and isinstance(self._voice, PlannerOrTruth):
+            self._nominated += [(tick.step, step) for step in self._voice.arrived()]

@@ -1,0 +1,1 @@
+"""Looking at stored episodes: statistics, plots and videos."""

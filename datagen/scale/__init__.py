@@ -1,1 +1,0 @@
-"""Many jobs over processes or a Ray cluster, with a journal from which an interrupted run goes on."""

@@ -1,0 +1,239 @@
+"""What a tiny tower should see in pictures of scenes: where things, mats and the hand's object are, what is open.
+
+Practice shows few layouts, and a tower learns them by heart. Pictures of scenes (`predimem datagen` with
+`suite: scenes`) show many, with facts. All merged features of a timestep have to tell them. A training-only aid: the
+readout is thrown away.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from predimem.core.episodes import Episode
+from predimem.core.scene_facts import SceneFacts
+
+UNKNOWN = -100  # what cross-entropy leaves out
+POSITION_WEIGHT, OPENING_WEIGHT, SEEN_WEIGHT = 10.0, 5.0, 0.5  # of errors in fractions, and of easy yes or no
+CELL_WEIGHT, FOUND_WEIGHT = 4.0, 4.0  # most things are not in most cells
+
+
+@dataclass(frozen=True, eq=False)
+class SceneLabels:
+    """Of N timesteps with C cameras each, up to O objects. Numbers are indices into the tuples, which begin with what
+    "none" is: `objects` and `mats` with "".
+
+    object, place: int64 [N, O]; object 0 pads; place is `UNKNOWN` of what no camera sees. pixels: float32
+    [N, O, C, 2], NaN where a camera does not see it. mat: int64 [N], 0 where none is seen; mat_pixels [N, C, 2].
+    held: int64 [N]. openings: float32 [N, J].
+    """
+
+    cameras: int
+    objects: tuple[str, ...]
+    places: tuple[str, ...]
+    mats: tuple[str, ...]
+    object: Tensor
+    place: Tensor
+    pixels: Tensor
+    mat: Tensor
+    mat_pixels: Tensor
+    held: Tensor
+    openings: Tensor
+
+    def __len__(self) -> int:
+        return len(self.held)
+
+    @property
+    def seen(self) -> Tensor:
+        """bool [N, O, C]"""
+        return ~self.pixels[..., 0].isnan()
+
+
+@dataclass(frozen=True, eq=False)
+class Scenes:
+    """pictures: uint8 [N C, H, W, 3], the cameras of a timestep adjacent."""
+
+    pictures: np.ndarray
+    labels: SceneLabels
+
+    def every(self, stride: int) -> Scenes:
+        """Every so manieth timestep."""
+        known = self.labels
+        cameras = known.cameras
+        rows = np.arange(0, len(known), stride)
+        parts = {name: value[rows] for name, value in vars(known).items() if isinstance(value, Tensor)}
+        return Scenes(self.pictures[(rows[:, None] * cameras + np.arange(cameras)).ravel()], replace(known, **parts))
+
+
+def scenes_of(episodes: Sequence[Episode], cameras: Sequence[str], known: SceneLabels | None = None) -> Scenes:
+    """All frames of episodes with facts. known: labels whose numbering is taken over (held-out scenes use that of
+    training). Raises ValueError for episodes without facts, and for things that `known` does not number."""
+    facts = [SceneFacts.of_metadata(e.metadata, f"{e.task} seed {e.seed}") for e in episodes]
+    columns = [list(episodes[0].images).index(camera) for camera in cameras]
+    if known is None:
+        objects = ("", *sorted({name for f in facts for name in f.objects}))
+        places = tuple(sorted({name for f in facts for row in f.places for name in row}))
+        mats = ("", *sorted({name for f in facts for name in f.mats} - {""}))
+    else:
+        objects, places, mats = known.objects, known.places, known.mats
+    most, steps = max(len(f.objects) for f in facts), sum(len(f) for f in facts)
+    object, place = torch.zeros(steps, most, dtype=torch.long), torch.full((steps, most), UNKNOWN)
+    pixels = torch.full((steps, most, len(cameras), 2), torch.nan)
+    row = 0
+    for f in facts:
+        for t in range(len(f)):
+            for k, name in enumerate(f.objects):
+                object[row, k] = objects.index(name)
+                pixels[row, k] = torch.from_numpy(f.pixels[t, k, columns])
+                if not np.isnan(f.pixels[t, k, columns]).all():
+                    place[row, k] = places.index(f.places[t][k])
+            row += 1
+    mat_pixels = torch.from_numpy(np.concatenate([f.mat_pixels[:, columns] for f in facts]))
+    shown = ~mat_pixels[..., 0].isnan().all(1)
+    pictures = np.empty((steps * len(cameras), *episodes[0].images[cameras[0]].shape[1:]), np.uint8)
+    at = 0
+    for episode in episodes:
+        end = at + len(episode) * len(cameras)
+        for c, camera in enumerate(cameras):
+            pictures[at + c : end : len(cameras)] = np.asarray(episode.images[camera])
+        at = end
+    labels = SceneLabels(
+        len(cameras),
+        objects,
+        places,
+        mats,
+        object,
+        place,
+        pixels,
+        torch.tensor([mats.index(name) for f in facts for name in f.mats]) * shown,
+        mat_pixels,
+        torch.tensor([objects.index(name) for f in facts for name in f.held]),
+        torch.from_numpy(np.concatenate([f.openings for f in facts])),
+    )
+    return Scenes(pictures, labels)
+
+
+class SceneReadout(nn.Module):
+    """The facts from all merged features of a timestep; of an object, asked for by its name. And of each cell of a
+    picture by itself, from its own features, whether the middle of a thing is in it, and where: what is learnt of one
+    place holds in all. width: of one merger's features, of which there are `levels`, for `cells` (a square) a picture.
+    """
+
+    def __init__(self, width: int, levels: int, cells: int, labels: SceneLabels, hidden: int = 256):
+        super().__init__()
+        cameras, joints = labels.cameras, labels.openings.shape[1]
+        features, self._shape = width * levels * cells * cameras, (levels, cameras, cells, width)
+        self.in_cell = nn.Sequential(
+            nn.Linear(levels * width, hidden // 2), nn.GELU(), nn.Linear(hidden // 2, 3 * len(labels.objects))
+        )
+        self.hidden = nn.Sequential(nn.Linear(features, hidden), nn.GELU())
+        self.object = nn.Embedding(len(labels.objects), hidden)
+        self.of_object = nn.Sequential(nn.Linear(hidden, hidden), nn.GELU())
+        self.place = nn.Linear(hidden, len(labels.places))
+        self.seen = nn.Linear(hidden, cameras)
+        self.pixels = nn.Linear(hidden, 2 * cameras)
+        self.mat, self.mat_pixels = nn.Linear(hidden, len(labels.mats)), nn.Linear(hidden, 2 * cameras)
+        self.held, self.openings = nn.Linear(hidden, len(labels.objects)), nn.Linear(hidden, joints)
+
+    def forward(self, features: Tensor, object: Tensor) -> dict[str, Tensor]:
+        """features [B, F]; object: int64 [B, O]. Logits, and positions and openings as they are. in_cell: [B, C,
+        cells, K, 3], of each object, and of the mat in the place of object 0: logit, and (u, v) in the cell."""
+        hidden = self.hidden(features)
+        asked = self.of_object(hidden[:, None] * (1 + self.object(object)))
+        cameras = self.seen.out_features
+        tokens = features.unflatten(1, self._shape).permute(0, 2, 3, 1, 4).flatten(3)
+        return {
+            "in_cell": self.in_cell(tokens).unflatten(-1, (-1, 3)),
+            "place": self.place(asked),
+            "seen": self.seen(asked),
+            "pixels": self.pixels(asked).unflatten(-1, (cameras, 2)),
+            "mat": self.mat(hidden),
+            "mat_pixels": self.mat_pixels(hidden).unflatten(-1, (cameras, 2)),
+            "held": self.held(hidden),
+            "openings": self.openings(hidden),
+        }
+
+    def loss(self, features: Tensor, labels: SceneLabels, index: Tensor, moved: Tensor | None = None) -> Tensor:
+        """features [B, F] of the timesteps `index`, int64 [B]. moved: [B, C, 2], how far the pictures were shifted, in
+        fractions of their size."""
+        object = labels.object[index]
+        said, real = self(features, object), object > 0
+        pixels, mat_pixels = labels.pixels[index], labels.mat_pixels[index]
+        if moved is not None:
+            pixels, mat_pixels = pixels + moved[:, None], mat_pixels + moved
+        seen = labels.seen[index].float()
+        where = torch.full((len(index), pixels.shape[2], len(labels.objects), 2), torch.nan)
+        which = object[:, None, :, None].expand(-1, pixels.shape[2], -1, 2)
+        where.scatter_(2, which, pixels.transpose(1, 2))  # padding is object 0, whose place the mat takes:
+        where[:, :, 0] = mat_pixels
+        return (
+            _cell_error(said["in_cell"], where)
+            + F.cross_entropy(said["place"].flatten(0, 1), labels.place[index].flatten(), ignore_index=UNKNOWN)
+            + SEEN_WEIGHT * F.binary_cross_entropy_with_logits(said["seen"][real], seen[real])
+            + POSITION_WEIGHT * _known_error(said["pixels"], pixels)
+            + F.cross_entropy(said["mat"], labels.mat[index])
+            + POSITION_WEIGHT * _known_error(said["mat_pixels"], mat_pixels)
+            + F.cross_entropy(said["held"], labels.held[index])
+            + OPENING_WEIGHT * F.mse_loss(said["openings"], labels.openings[index])
+        )
+
+
+@torch.no_grad()
+def scene_report(readout: SceneReadout, features: Tensor, labels: SceneLabels) -> dict[str, Any]:
+    """Accuracies on held-out scenes, of what is seen, with their n; errors of positions (of the picture's side) and of
+    openings (of the whole way). features: [N, F] of all timesteps."""
+    said = readout(features, labels.object)
+    known, place = labels.place != UNKNOWN, labels.place
+    right = said["place"].argmax(-1) == place
+    by_place = {
+        name: [round(float(right[place == i].float().mean()), 3), int((place == i).sum())]
+        for i, name in enumerate(labels.places)
+        if bool((place == i).any())
+    }
+    mat, marked = said["mat"].argmax(-1) == labels.mat, labels.mat > 0
+    real = labels.object > 0
+    position = (said["pixels"] - labels.pixels).abs()
+    return {
+        "timesteps": len(labels),
+        "place": _mean(right[known]),
+        "mat_where_seen": _mean(mat[marked]),
+        "mat": _mean(mat),
+        "held": _mean(said["held"].argmax(-1) == labels.held),
+        "held_where_something_is": _mean((said["held"].argmax(-1) == labels.held)[labels.held > 0]),
+        "seen": _mean(((said["seen"] > 0) == labels.seen)[real]),
+        "position_error": _mean(position[~position.isnan()]),
+        "opening_error": _mean((said["openings"] - labels.openings).abs()),
+        "by_place": by_place,
+    }
+
+
+def _cell_error(said: Tensor, where: Tensor) -> Tensor:
+    """said: [B, C, cells, K, 3]; where: [B, C, K, 2], fractions of the picture, NaN where a thing is not seen."""
+    side = math.isqrt(said.shape[2])
+    scaled = where.nan_to_num(-1.0) * side
+    column, row = scaled[..., 0].floor(), scaled[..., 1].floor()
+    cell = torch.arange(said.shape[2])[:, None]
+    inside = (row[:, :, None] == cell // side) & (column[:, :, None] == cell % side)  # [B, C, cells, K]
+    offset = (scaled - scaled.floor())[:, :, None].expand(-1, -1, said.shape[2], -1, -1)
+    known = inside[..., None].expand_as(offset)
+    found = F.binary_cross_entropy_with_logits(
+        said[..., 0], inside.float(), pos_weight=torch.tensor(FOUND_WEIGHT), reduction="mean"
+    )
+    return CELL_WEIGHT * found + ((said[..., 1:] - offset) ** 2 * known).sum() / known.sum().clamp(min=1)
+
+
+def _mean(values: Tensor) -> float | None:
+    return round(float(values.float().mean()), 4) if values.numel() else None
+
+
+def _known_error(said: Tensor, true: Tensor) -> Tensor:
+    """Mean squared error where the truth is known; 0 where nothing is."""
+    known = ~true.isnan()
+    return ((said - true.nan_to_num()) ** 2 * known).sum() / known.sum().clamp(min=1)

@@ -1,0 +1,193 @@
+"""The dual system: a memory bank, S2 in its worker and S1 in the control thread (002 §9, Algorithm 1).
+
+S1 never waits for S2. S2's subtask replaces the last one when it arrives, or when enough plans in a row have
+named it (`confirm_plans`); the keyframes that it nominates are written back by absolute step. Before the first
+plan the robot is held where it is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from memory_bank import MemoryBank
+from predimem.agent.action_queue import ActionQueue
+from predimem.agent.clock import Clock
+from predimem.agent.worker import Answer, PlannerWorker
+from predimem.core.interfaces import Policy
+from predimem.core.types import ActionChunk, Observation, Plan, Tick
+
+HoldAction = Callable[[np.ndarray | None], np.ndarray]
+
+
+@dataclass(frozen=True)
+class DualSystemConfig:
+    """execute_steps: actions executed from a chunk before the next one is asked for. plan_every_steps: S2 is
+    asked at every so many control steps, unless it is still busy; pictures are needed at those. confirm_plans: how
+    many plans in a row must name a new subtask before it replaces the last one. More than 1 filters single wrong
+    answers, and every right change then comes a planning period later for each more. min_confidence: a plan that is
+    less sure of a new subtask does not count towards it; one that does not say how sure it is does. The first
+    subtask of an episode is taken as it comes, and keyframes are, whatever becomes of the subtask."""
+
+    execute_steps: int = 4
+    plan_every_steps: int = 1
+    confirm_plans: int = 1
+    min_confidence: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("execute_steps", "plan_every_steps", "confirm_plans"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if not 0.0 <= self.min_confidence <= 1.0:
+            raise ValueError(f"min_confidence must be in [0, 1], got {self.min_confidence}")
+
+
+@dataclass(frozen=True)
+class _Pending:
+    """A chunk that simulated time has not released yet."""
+
+    chunk: ActionChunk
+    ready_step: int
+
+
+class DualSystemAgent:
+    """Implements `Agent`. Not thread-safe: one control thread calls it."""
+
+    def __init__(
+        self,
+        bank: MemoryBank,
+        worker: PlannerWorker,
+        policy: Policy,
+        clock: Clock,
+        hold_action: HoldAction,
+        config: DualSystemConfig | None = None,
+    ):
+        self._bank = bank
+        self._worker = worker
+        self._policy = policy
+        self._clock = clock
+        self._hold_action = hold_action
+        self._config = config or DualSystemConfig()
+        self._queue = ActionQueue()
+        self.reset("", "")
+
+    def reset(self, instruction: str, episode_id: str) -> None:
+        self._worker.reset()
+        self._bank.reset(episode_id, instruction)
+        self._queue.clear()
+        self._episode_id = episode_id
+        self._subtask: str | None = None
+        self._plan_step: int | None = None
+        self._rival: str | None = None  # the new subtask that the last plans named
+        self._rival_plans = 0  # how many of them in a row
+        self._pending: _Pending | None = None
+        self._last_action: np.ndarray | None = None
+        self._last_tick: Tick | None = None
+
+    @property
+    def last_tick(self) -> Tick | None:
+        return self._last_tick
+
+    @property
+    def bank(self) -> MemoryBank:
+        return self._bank
+
+    def resume(self, plan: Plan) -> None:
+        """Take over a plan of this episode from before a restart; its frames have been observed again."""
+        self._adopt(plan)
+
+    def upcoming(self, count: int) -> list[np.ndarray]:
+        """Up to `count` actions, float32 [A]: what is queued for the steps that follow the last one."""
+        actions = []
+        after = 0 if self._last_tick is None else self._last_tick.step + 1
+        for step in range(after, after + count):
+            queued = self._queue.pop(step)
+            if queued is None:
+                break
+            actions.append(queued[0])
+        return actions
+
+    def act(self, observation: Observation) -> np.ndarray:
+        """One control tick: float32 [A], the action for this step."""
+        step = observation.step
+        self._clock.begin_tick(step)
+        self._bank.observe(observation)
+        answer = self._take_plan(step)
+        if step % self._config.plan_every_steps == 0:
+            self._worker.submit(self._bank.snapshot())
+        s1_latency_s = self._refill(observation)
+        action, conditioned_on = self._next_action(step)
+        plan = answer.plan if answer else None
+        self._last_tick = Tick(
+            step=step,
+            subtask=self._subtask or "",
+            plan_age_steps=None if self._plan_step is None else step - self._plan_step,
+            stale_action=conditioned_on is not None and conditioned_on != self._subtask,
+            held_action=conditioned_on is None,
+            s1_latency_s=s1_latency_s,
+            s2_latency_s=answer.latency_s if answer else None,
+            plan_arrived=plan is not None,
+            plan_text=plan.text if plan else None,
+            plan_error=plan.error if plan else None,
+            keyframe_steps=self._bank.keyframe_steps,
+            plan_confidence=plan.confidence if plan else None,
+        )
+        self._last_action = action
+        return action
+
+    def close(self) -> None:
+        self._worker.close()
+
+    def _take_plan(self, step: int) -> Answer | None:
+        answer = self._worker.latest(step)
+        if answer is None or answer.plan.episode_id != self._episode_id:
+            return None
+        self._adopt(answer.plan)
+        return answer
+
+    def _adopt(self, plan: Plan) -> None:
+        self._bank.nominate(plan.keyframe_steps)
+        if (subtask := self._confirmed(plan)) is not None:
+            self._subtask, self._plan_step = subtask, plan.step
+            self._bank.note_subtask(subtask)
+
+    def _confirmed(self, plan: Plan) -> str | None:
+        """The plan's subtask if it is the current one from now on."""
+        change = plan.subtask is not None and self._subtask is not None and plan.subtask != self._subtask
+        unsure = plan.confidence is not None and plan.confidence < self._config.min_confidence
+        if not change or unsure:
+            self._rival, self._rival_plans = None, 0
+            return None if change else plan.subtask
+        self._rival_plans = self._rival_plans + 1 if plan.subtask == self._rival else 1
+        self._rival = plan.subtask
+        return plan.subtask if self._rival_plans >= self._config.confirm_plans else None
+
+    def _refill(self, observation: Observation) -> float | None:
+        """Ask S1 for a chunk if the queue runs low or its subtask is outdated; seconds that it took."""
+        step = observation.step
+        self._release(step)
+        if self._subtask is None or self._pending is not None:
+            return None
+        fresh = self._queue.subtask == self._subtask and self._queue.remaining(step) > 0
+        if fresh and self._queue.executed(step) < self._config.execute_steps:
+            return None
+        began_s = time.perf_counter()
+        chunk = self._policy.infer(observation, self._subtask)
+        latency_s = time.perf_counter() - began_s
+        self._pending = _Pending(chunk, self._clock.s1_ready_step(step))
+        self._release(step)
+        return latency_s
+
+    def _release(self, step: int) -> None:
+        if self._pending is not None and step >= self._pending.ready_step:
+            self._queue.merge(self._pending.chunk, now=step)
+            self._pending = None
+
+    def _next_action(self, step: int) -> tuple[np.ndarray, str | None]:
+        queued = self._queue.pop(step)
+        if queued is None:
+            return self._hold_action(self._last_action), None
+        return queued

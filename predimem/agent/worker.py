@@ -1,0 +1,99 @@
+"""The planner beside the control loop: one background thread, one slot, the latest snapshot wins."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+
+from predimem.agent.clock import Clock
+from predimem.core.interfaces import Planner
+from predimem.core.types import MemorySnapshot, Plan
+
+
+class PlannerFailure(RuntimeError):
+    """The planner raised: the episode is an error, not a failure of the policy."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    plan: Plan
+    latency_s: float
+
+
+class PlannerWorker:
+    """`submit` never blocks; `latest` gives each answer once.
+
+    With a clock that fixes S2's latency (simulated time) a plan is released exactly at its step:
+    the control loop waits for the thread if the machine is slower than that, and holds the answer
+    back if it is faster. In real time the answer is released as soon as it is there.
+    """
+
+    def __init__(self, planner: Planner, clock: Clock):
+        self._planner = planner
+        self._clock = clock
+        self._condition = threading.Condition()
+        self._slot: MemorySnapshot | None = None
+        self._running = False
+        self._due_step: int | None = None
+        self._answer: Answer | None = None
+        self._failure: BaseException | None = None
+        self._closed = False
+        self._thread = threading.Thread(target=self._work, name="predimem-s2", daemon=True)
+        self._thread.start()
+
+    def reset(self) -> None:
+        """Forget what is queued; wait for an answer still being computed and throw it away."""
+        with self._condition:
+            self._slot = None
+            while self._running:
+                self._condition.wait()
+            self._answer = self._failure = self._due_step = None
+
+    def submit(self, snapshot: MemorySnapshot) -> None:
+        """Offer the freshest snapshot. It replaces one that the planner has not begun with."""
+        with self._condition:
+            if self._due_step is not None:
+                return  # simulated time: S2 is busy until its step; a fresher snapshot will follow
+            self._due_step = self._clock.s2_ready_step(snapshot.step)
+            self._slot = snapshot
+            self._condition.notify_all()
+
+    def latest(self, step: int) -> Answer | None:
+        """The answer that has arrived by control step `step`, if any. Raises PlannerFailure."""
+        with self._condition:
+            if self._due_step is not None:
+                if step < self._due_step:
+                    return None
+                while self._answer is None and self._failure is None:
+                    self._condition.wait()
+                self._due_step = None
+            if self._failure is not None:
+                failure, self._failure = self._failure, None
+                raise PlannerFailure(f"the planner failed: {failure!r}") from failure
+            answer, self._answer = self._answer, None
+            return answer
+
+    def close(self) -> None:
+        with self._condition:
+            self._closed = True
+            self._condition.notify_all()
+        self._thread.join()
+
+    def _work(self) -> None:
+        while True:
+            with self._condition:
+                while self._slot is None and not self._closed:
+                    self._condition.wait()
+                if self._closed:
+                    return
+                snapshot, self._slot, self._running = self._slot, None, True
+            assert snapshot is not None
+            answer, failure, began_s = None, None, time.perf_counter()
+            try:
+                answer = Answer(self._planner.plan(snapshot), time.perf_counter() - began_s)
+            except Exception as error:  # handed to the control thread, which raises it
+                failure = error
+            with self._condition:
+                self._answer, self._failure, self._running = answer, failure, False
+                self._condition.notify_all()

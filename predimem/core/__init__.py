@@ -1,0 +1,1 @@
+"""Types, interfaces, configs and files that everything else is built on. Never imports torch."""

@@ -1,0 +1,76 @@
+"""The seams of the system: one narrow verb each. Behaviour is added by wrapping, not by flags."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from predimem.core.types import ActionChunk, EpisodeResult, MemorySnapshot, Observation, Plan, StepResult, Tick
+
+
+@runtime_checkable
+class Planner(Protocol):
+    """S2. Stateless: everything it knows is in the snapshot."""
+
+    def plan(self, snapshot: MemorySnapshot) -> Plan: ...
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """S1. Stateless: actions for the next H control steps, in the environment's physical units."""
+
+    def infer(self, observation: Observation, subtask: str) -> ActionChunk: ...
+
+
+@runtime_checkable
+class Environment(Protocol):
+    """One task of a suite. `step` takes float32 [A] in physical units, clipped by the environment."""
+
+    @property
+    def instruction(self) -> str: ...
+
+    @property
+    def action_dim(self) -> int: ...
+
+    @property
+    def horizon(self) -> int:
+        """Control steps after which an episode is truncated."""
+        ...
+
+    @property
+    def control_hz(self) -> float: ...
+
+    def reset(self, seed: int) -> Observation: ...
+
+    def step(self, action: np.ndarray) -> StepResult: ...
+
+    def hold_action(self, last: np.ndarray | None) -> np.ndarray:
+        """float32 [A]: the action that keeps the robot where it is, given the last one executed."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@runtime_checkable
+class Agent(Protocol):
+    """What acts in an episode. `act` is called once per control step with that step's observation."""
+
+    def reset(self, instruction: str, episode_id: str) -> None: ...
+
+    def act(self, observation: Observation) -> np.ndarray: ...
+
+    @property
+    def last_tick(self) -> Tick | None: ...
+
+
+class Subscriber(Protocol):
+    """Watches episodes: recorders, metrics, dashboards. Never changes what happens."""
+
+    def on_reset(self, observation: Observation, instruction: str, episode_id: str) -> None: ...
+
+    def on_step(
+        self, observation: Observation, action: np.ndarray, tick: Tick, result: StepResult
+    ) -> None: ...
+
+    def on_end(self, result: EpisodeResult) -> None: ...

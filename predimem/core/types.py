@@ -1,0 +1,136 @@
+"""The values that cross module borders: frozen dataclasses over numpy arrays, never torch.
+
+A *step* is a control step, counted from 0 at the reset of an episode. Every step index in these
+types is absolute; positions inside a window exist only in the planner's prompt and answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+Status = Literal["success", "failure", "error"]
+
+
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """What the robot senses at control step `step`.
+
+    images: camera name -> uint8 [H, W, 3], RGB, in the environment's camera order.
+    state: float32 [D], proprioception in physical units.
+    time_s: seconds since the reset, by the environment's control clock.
+    """
+
+    step: int
+    images: Mapping[str, np.ndarray]
+    state: np.ndarray
+    time_s: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """The images of one timestep as the memory keeps them: read-only views, never copies."""
+
+    step: int
+    time_s: float
+    images: Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class MemorySnapshot:
+    """Immutable planner input: what the robot remembers at control step `step`.
+
+    recent: W frames, oldest first, equally spaced in time; the last one is the frame of `step`.
+    keyframes: oldest first; a frame that is still inside `recent` is not listed twice.
+    past_subtasks: with a text memory the planner's own answers so far, oldest first, the last one still holds.
+    """
+
+    episode_id: str
+    step: int
+    instruction: str
+    recent: tuple[Frame, ...]
+    keyframes: tuple[Frame, ...] = ()
+    past_subtasks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The planner's answer to the snapshot of (`episode_id`, `step`).
+
+    subtask: None when the answer could not be parsed: the agent then keeps its last subtask.
+    keyframe_steps: nominated frames, as absolute control steps.
+    text: the raw answer; error: why it could not be parsed (None when it could).
+    confidence: the probability, in [0, 1], that the planner gave to the subtask of its answer; None where it
+    does not say.
+    """
+
+    episode_id: str
+    step: int
+    subtask: str | None
+    keyframe_steps: tuple[int, ...] = ()
+    text: str = ""
+    error: str | None = None
+    confidence: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ActionChunk:
+    """actions: float32 [H, A] in the environment's physical units; actions[0] is for `start_step`."""
+
+    start_step: int
+    actions: np.ndarray
+    subtask: str
+
+
+@dataclass(frozen=True)
+class Tick:
+    """Everything that happened at one control step, as recorded in the trace.
+
+    subtask: the one that is executed; a plan that names another may still await confirmation (`DualSystemConfig`).
+    plan_age_steps: control steps since the observation that the current subtask was decided on;
+    None before the first plan. stale_action: the action executed came from a chunk conditioned on
+    another subtask than the current one. Latencies are wall-clock seconds, None where the model
+    did not answer in this tick. plan_confidence: that of the plan that arrived in it.
+    """
+
+    step: int
+    subtask: str
+    plan_age_steps: int | None
+    stale_action: bool
+    held_action: bool
+    s1_latency_s: float | None = None
+    s2_latency_s: float | None = None
+    plan_arrived: bool = False
+    plan_text: str | None = None
+    plan_error: str | None = None
+    keyframe_steps: tuple[int, ...] = ()
+    plan_confidence: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class StepResult:
+    """One environment step. `info` holds plain numbers, strings and booleans only."""
+
+    observation: Observation
+    terminated: bool
+    truncated: bool
+    success: bool
+    info: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class EpisodeResult:
+    """How one episode ended. A crash is an `error`, never a `failure` of the policy."""
+
+    task: str
+    agent: str
+    seed: int
+    status: Status
+    steps: int
+    stages_passed: int = 0
+    stages_total: int = 1
+    message: str = ""
+    metrics: Mapping[str, float] = field(default_factory=dict)

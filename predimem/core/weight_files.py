@@ -1,0 +1,106 @@
+"""Where weights lie: shipped inside the package, or in a folder of the same shape made by training.
+
+A checkpoint in several files (`model-00001-of-00002.safetensors`, ...) may share some of them with the folders beside
+it, through relative links: git keeps those, and a wheel holds copies in their place. Nothing else is ever linked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+EMBEDDED = Path(__file__).parents[1] / "weights"
+SHARDS = "model-*-of-*.safetensors"
+
+
+class WeightsError(FileNotFoundError):
+    """Weights that are not there; the message says which and how to make them."""
+
+
+def weights_folder(root: str | Path | None, name: str) -> Path:
+    """The folder of one model (`planner`, `actor`, ...) below `root`, or below the shipped weights."""
+    folder = Path(root) / name if root else EMBEDDED / name
+    if not folder.is_dir():
+        known = sorted(p.name for p in folder.parent.iterdir()) if folder.parent.is_dir() else []
+        raise WeightsError(
+            f"no weights for {name!r} in {folder.parent} (there: {', '.join(known) or 'nothing'}); "
+            f"{_recipe(name)}; or leave --weights out to use those that are shipped"
+        )
+    return folder
+
+
+def _recipe(name: str) -> str:
+    """The command that makes a model; recipes of the arena are called after it: `arena-planner-text` is made by
+    configs/planner/arena_text.yaml."""
+    suite = "arena" if name.startswith("arena-") else "tiny"
+    kind, _, rest = name.removeprefix("arena-").partition("-")
+    if kind not in ("planner", "actor"):
+        return "train them with `predimem train planner` and `predimem train actor`"
+    recipe = "_".join([suite, *rest.split("-")] if rest else [suite])
+    return f"train them with `predimem train {kind} --config configs/{kind}/{recipe}.yaml` and put them there"
+
+
+def weights_hash(folder: Path) -> str:
+    """SHA-256 over names and bytes of a model's files, the first 16 hexadecimal digits; a link counts as its file.
+
+    Raises WeightsError for a link to a file that is not there.
+    """
+    digest = hashlib.sha256()
+    paths = sorted(folder.rglob("*"))
+    for path in paths:
+        if path.is_symlink() and not path.exists():
+            raise WeightsError(
+                f"{path} is a link to {os.readlink(path)}, which is not there: folders of weights that share a file "
+                "belong side by side; copy single ones with `cp -rL`"
+            )
+    for path in (p for p in paths if p.is_file()):
+        digest.update(str(path.relative_to(folder)).encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def place_weights(source: Path, root: Path, name: str) -> Path:
+    """Copy a model's folder to `root`/`name`, in place of what is there; files that folders below `root` share are
+    kept once. Other models of `root` stay as they are, whatever they shared with what was there.
+    """
+    target, partial = root / name, root / f"{name}.partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    root.mkdir(parents=True, exist_ok=True)
+    shutil.copytree(source, partial)
+    for link in _links(root):
+        if link.parent != target and link.resolve().parent == target.resolve():
+            _replace(link, lambda path, link=link: shutil.copyfile(link, path))
+    shutil.rmtree(target, ignore_errors=True)
+    partial.rename(target)
+    share_files(root)
+    return target
+
+
+def share_files(root: Path) -> None:
+    """Of equal shards in the folders below `root` the first by name keeps its file, the others link to it."""
+    kept: dict[tuple[str, str], Path] = {}
+    for path in sorted(p for p in root.glob(f"*/{SHARDS}") if p.parent.suffix != ".partial"):
+        if not path.exists():
+            continue
+        with path.open("rb") as file:
+            content = path.name, hashlib.file_digest(file, "sha256").hexdigest()
+        first = kept.setdefault(content, path)
+        if first is path and path.is_symlink():
+            _replace(path, lambda copy, link=path: shutil.copyfile(link, copy))
+        elif first is not path:
+            there = Path("..", first.parent.name, first.name)
+            _replace(path, lambda link, there=there: link.symlink_to(there))
+
+
+def _links(root: Path) -> list[Path]:
+    return [path for path in root.glob(f"*/{SHARDS}") if path.is_symlink()]
+
+
+def _replace(path: Path, make: Callable[[Path], object]) -> None:
+    partial = path.with_name(path.name + ".partial")
+    partial.unlink(missing_ok=True)
+    make(partial)
+    os.replace(partial, path)

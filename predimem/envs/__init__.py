@@ -1,0 +1,1 @@
+"""Benchmarks, each in a folder of its own behind the interface of `predimem.envs.benchmark`."""

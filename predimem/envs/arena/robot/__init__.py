@@ -1,0 +1,1 @@
+"""The arena's Panda: kinematics, motions and the delta-pose controller."""

@@ -1,0 +1,82 @@
+"""A task of the arena: a scene, and the variants of its hidden state, one of which the seed draws."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from predimem.core.subtask_labels import with_target
+from predimem.envs.arena.subtasks import Skill, Subtask
+from predimem.envs.arena.task_checks import check_task
+from predimem.envs.arena.variant import Variant
+
+Category = Literal["transferring", "occlusion", "counting", "sequence"]
+CATEGORIES: tuple[Category, ...] = ("transferring", "occlusion", "counting", "sequence")
+
+__all__ = ["CATEGORIES", "Category", "Task", "Variant", "memory_ratio"]
+
+# Control steps that a subtask may take, about twice what the scripted skills need.
+BUDGET_STEPS = {Skill.MOVE: 140, Skill.PLACE: 240, Skill.POUR: 320, Skill.OPEN: 360, Skill.CLOSE: 300}
+
+
+@dataclass(frozen=True)
+class Task:
+    """task_id, title, category: of tasks 1 to 26 as released with RoboMemArena. name: of the Gymnasium id.
+
+    objects, fixtures: what is in the scene besides the kitchen. variants: all values of the hidden
+    state; each is as likely. For the docs: drawn: what the variants differ in, empty where there is
+    one; remember: what its memory-dependent subtasks draw on, empty where there are none.
+    The labels of subtasks get the target behind them where the words that were given leave it open.
+    Raises ValueError for a task that could not be built or judged (`task_checks`).
+    """
+
+    task_id: int
+    name: str
+    title: str
+    category: Category
+    objects: tuple[str, ...]
+    variants: tuple[Variant, ...]
+    fixtures: tuple[str, ...] = ()
+    drawn: str = ""
+    remember: str = ""
+
+    def __post_init__(self) -> None:
+        check_task(self, CATEGORIES)
+        object.__setattr__(self, "variants", _with_targets(self.variants))
+
+    @property
+    def env_id(self) -> str:
+        return f"predimem/Arena-{self.name}-v0"
+
+    @property
+    def stages(self) -> int:
+        return len(self.variants[0].subtasks)
+
+    @property
+    def budgets_steps(self) -> tuple[int, ...]:
+        """For each stage the control steps that it may take."""
+        return tuple(BUDGET_STEPS[s.skill] for s in self.variants[0].subtasks)
+
+    @property
+    def horizon(self) -> int:
+        """Control steps after which an episode is truncated."""
+        return sum(self.budgets_steps)
+
+
+def _with_targets(variants: tuple[Variant, ...]) -> tuple[Variant, ...]:
+    """The variants, with the target in every label that stands for several subtasks."""
+    meant: dict[str, set[tuple[str, str, str]]] = {}
+    for subtask in (s for variant in variants for s in variant.subtasks):
+        meant.setdefault(subtask.label, set()).add((subtask.skill, subtask.target, subtask.object))
+
+    def told(subtask: Subtask) -> Subtask:
+        is_open = len(meant[subtask.label]) > 1
+        return replace(subtask, label=with_target(subtask.label, subtask.target)) if is_open else subtask
+
+    return tuple(replace(v, subtasks=tuple(map(told, v.subtasks))) for v in variants)
+
+
+def memory_ratio(tasks: tuple[Task, ...]) -> tuple[int, int]:
+    """(memory-dependent subtasks, all subtasks): 002 Eq. 9. The variants of a task agree in both."""
+    subtasks = [s for task in tasks for s in task.variants[0].subtasks]
+    return sum(s.memory is not None for s in subtasks), len(subtasks)

@@ -1,0 +1,1 @@
+"""MIKASA-Robo: its environments, a scripted expert, and its own evaluation harness."""

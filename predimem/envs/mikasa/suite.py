@@ -1,0 +1,186 @@
+"""MIKASA-Robo-VLA (mikasa-robo-suite 1.0.0) as `predimem.core.interfaces.Environment`.
+
+The suite's own registration, wrappers and success are used unchanged; only the cameras that make no
+observation are left out. Like the suite's harness (`mikasa_robo_suite.vla.benchmarking.run_episode`),
+an episode counts as a success if `info["success"]` was true after any of its steps, and it is not
+cut short by that: the suite's environments clear `terminated` on success, so it runs to its horizon.
+`mikasa_harness` is the other way round: an agent offered to the suite's own harness.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+
+from predimem.core.types import Observation, StepResult
+from predimem.envs.mikasa import state as mikasa_state
+from predimem.rendering import maniskill as rendering
+
+CAMERAS = ("base_camera", "hand_camera")
+CONTROL_MODE = "pd_ee_delta_pose"
+CONTROL_HZ = 20.0  # ManiSkill's default, which no task of the suite changes
+ACTION_DIM = 7
+GRIPPER_OPEN = 1.0
+
+Rendering = Literal["stock", "fast"]
+
+
+def suite_version() -> str:
+    """The suite and the simulator that figures were made with, for result files."""
+    parts = ("mikasa-robo-suite", "mani_skill", "sapien")
+    return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in parts)
+
+
+@functools.cache
+def tasks() -> tuple[str, ...]:
+    """All ids of the suite's VLA registry. Those of ShellGame* need an asset download of ManiSkill's."""
+    rendering.prepare()
+    import mikasa_robo_suite.vla.memory_envs  # noqa: F401  (registers the ids)
+    from mikasa_robo_suite.vla.utils.apply_wrappers import MIKASA_VLA_ENV_IDS
+
+    return tuple(MIKASA_VLA_ENV_IDS)
+
+
+def check_task(task: str) -> None:
+    """Raises ValueError for an id that the suite does not have or whose assets are not on this machine."""
+    if task not in tasks():
+        raise ValueError(f"unknown MIKASA task {task!r}; the suite has: {', '.join(tasks())}")
+    from mani_skill.utils import assets
+    from mani_skill.utils.registration import REGISTERED_ENVS
+
+    for asset in REGISTERED_ENVS[task].asset_download_ids or []:
+        if not assets.is_data_source_downloaded(asset):
+            raise ValueError(
+                f"{task} needs ManiSkill's assets {asset!r}: run `python -m mani_skill.utils.download_asset {asset}`"
+            )
+
+
+def hold_action(last: np.ndarray | None) -> np.ndarray:
+    """No motion of the arm (the actions are deltas), the gripper as last commanded (open after reset)."""
+    action = np.zeros(ACTION_DIM, np.float32)
+    action[-1] = GRIPPER_OPEN if last is None else last[-1]
+    return action
+
+
+def observation_of(obs: Mapping[str, Any], step: int) -> Observation:
+    """The suite's wrapped observation (batch of one) as ours: two RGB images and the 7-D proprioception.
+
+    State: TCP position in metres and roll, pitch, yaw in radians (world frame), gripper opening in metres.
+    """
+    rgb = np.asarray(obs["rgb"][0].cpu(), np.uint8)
+    images = {name: rgb[..., 3 * i : 3 * i + 3] for i, name in enumerate(CAMERAS)}
+    state = np.asarray(obs["proprio"][0].cpu(), np.float32)
+    return Observation(step=step, images=images, state=state, time_s=step / CONTROL_HZ)
+
+
+def check_action(action: np.ndarray) -> np.ndarray:
+    """float32 [7] in [-1, 1]. Raises ValueError for another shape or for values that are not finite."""
+    action = np.asarray(action, np.float32)
+    if action.shape != (ACTION_DIM,):
+        raise ValueError(f"expected an action of shape ({ACTION_DIM},), {CONTROL_MODE}, got {action.shape}")
+    if not np.isfinite(action).all():
+        raise ValueError(f"expected finite action values in [-1, 1], got {action.tolist()}")
+    return np.clip(action, -1.0, 1.0)
+
+
+class MikasaEnvironment:
+    """One task of the suite with its own wrappers, on the CPU, one episode at a time.
+
+    Actions are the suite's: `pd_ee_delta_pose` in [-1, 1] (dx, dy, dz with 1 = 0.1 m, rotation,
+    gripper: 1 open, -1 closed). In the cue and delay phases of the short tasks the suite's wrapper
+    replaces every action by zeros. The seed alone determines an episode.
+
+    `info` of a step: `success_now`; for the Remember* tasks also `wrong_first_touch` (1.0 once the first
+    object that the TCP came within 5 cm of, after the objects reappeared, was not the target) and, while
+    the target can be seen, `target_distance_m` from the TCP.
+    """
+
+    def __init__(self, task_id: str, rendering: Rendering = "stock"):
+        """rendering: "stock" for figures to quote, "fast" (decimated meshes) for making data."""
+        if rendering not in ("stock", "fast"):
+            raise ValueError(f"rendering must be 'stock' or 'fast', got {rendering!r}")
+        check_task(task_id)
+        self.task_id = task_id
+        self._env = _make(task_id, rendering)
+        self._step = 0
+        self._success = False
+        self._touches = mikasa_state.FirstTouch()
+
+    @property
+    def instruction(self) -> str:
+        return str(self._env.unwrapped.LANGUAGE_INSTRUCTION)
+
+    @property
+    def action_dim(self) -> int:
+        return ACTION_DIM
+
+    @property
+    def horizon(self) -> int:
+        return int(self._env.max_episode_steps)
+
+    @property
+    def control_hz(self) -> float:
+        return CONTROL_HZ
+
+    def reset(self, seed: int) -> Observation:
+        """Raises ValueError for a seed outside [0, 2**32), which NumPy's generators cannot take."""
+        if not 0 <= seed < 2**32:
+            raise ValueError(f"expected a seed in [0, 2**32), got {seed}")
+        obs, _ = self._env.reset(seed=int(seed))
+        self._step, self._success = 0, False
+        self._touches = mikasa_state.FirstTouch()
+        return observation_of(obs, 0)
+
+    def step(self, action: np.ndarray) -> StepResult:
+        """Raises ValueError for an action of another shape than [7] or with values that are not finite."""
+        import torch
+
+        batch = torch.from_numpy(check_action(action))[None]
+        obs, _, terminated, truncated, info = self._env.step(batch)
+        self._step += 1
+        success_now = bool(info["success"][0])
+        self._success = self._success or success_now
+        report: dict[str, object] = {"success_now": success_now}
+        if mikasa_state.has_objects(self.task_id):
+            report |= self._touches.update(self.privileged())
+        return StepResult(
+            observation=observation_of(obs, self._step),
+            terminated=bool(np.asarray(terminated).reshape(-1)[0]),
+            truncated=bool(np.asarray(truncated).reshape(-1)[0]),
+            success=self._success,
+            info=report,
+        )
+
+    def hold_action(self, last: np.ndarray | None) -> np.ndarray:
+        return hold_action(last)
+
+    def privileged(self) -> dict[str, Any]:
+        """The simulator's state for scripted experts and oracles: see `mikasa_state.privileged`."""
+        return mikasa_state.privileged(self._env.unwrapped, self.task_id, self._step)
+
+    def close(self) -> None:
+        self._env.close()
+
+
+def _make(task_id: str, quality: Rendering) -> Any:
+    backend = rendering.prepare()
+    import gymnasium
+    from mikasa_robo_suite.vla.utils.apply_wrappers import apply_mikasa_vla_wrappers
+
+    env = gymnasium.make(
+        task_id,
+        num_envs=1,
+        obs_mode="rgb",
+        control_mode=CONTROL_MODE,
+        reward_mode="none",
+        render_mode=None,
+        sim_backend="cpu",
+        render_backend=backend,
+    )
+    if quality == "fast":
+        rendering.decimate(env)
+    return apply_mikasa_vla_wrappers(env, include_overlays=False)

@@ -1,0 +1,1 @@
+"""From recorded episodes to figures: success rates with intervals, causes of failure, memory errors."""

@@ -1,0 +1,158 @@
+"""Why an episode failed, as far as what was due, what was named and what was remembered can tell.
+
+The causes, each of exactly one failed episode, at the stage that was not passed:
+
+- `wrong subtask`: S2 named another subtask than the one that was due;
+- `missed keyframe`: so it did, and of an earlier stage that the decision draws on, memory held no keyframe;
+- `late switch`: S2 stayed at the stage before, which had been passed;
+- `early switch`: S2 went on to the next stage before this one was passed, where the picture shows that it was not;
+- `wrong place`: the subtask was named right, and done where another hidden state would have it, as its name does
+  not say where; whatever was named after that;
+- `motor failure`: the right subtask was named for its whole budget of control steps, or while something happened
+  that cannot be mended, and the stage was not passed;
+- `timeout`: the right subtask was named, but earlier stages had left too little time;
+- `undone`: all stages were passed and one did not last;
+- `no subtask named`: the agent names none, so that memory and motor skill cannot be told apart.
+
+Errors (episodes that crashed) and environments that do not explain their stages have no cause.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from predimem.core.types import EpisodeResult
+from predimem.evaluation.analysis import subtask_labels as n
+from predimem.evaluation.report.episode_log import EpisodeLog
+
+WRONG_SUBTASK, MISSED_KEYFRAME, LATE_SWITCH, EARLY_SWITCH = (
+    "wrong subtask",
+    "missed keyframe",
+    "late switch",
+    "early switch",
+)
+WRONG_PLACE, MOTOR, TIMEOUT, UNDONE, UNNAMED = (
+    "wrong place",
+    "motor failure",
+    "timeout",
+    "undone",
+    "no subtask named",
+)
+CAUSES = (
+    WRONG_SUBTASK,
+    MISSED_KEYFRAME,
+    LATE_SWITCH,
+    EARLY_SWITCH,
+    WRONG_PLACE,
+    MOTOR,
+    TIMEOUT,
+    UNDONE,
+    UNNAMED,
+)
+SUDDEN_S = 3.0  # what is named in the last seconds explains a failure that cannot be mended
+
+
+@dataclass(frozen=True)
+class Failure:
+    """stage, label: what was not passed. step: where to look, the control step at which it began to go wrong.
+    named: what the agent named then. missing: the stages that memory held nothing of, of those it needed.
+    memory: the steps of the keyframes at that time. confidence: the planner's in what it named, where it says."""
+
+    cause: str
+    stage: int
+    label: str
+    step: int
+    named: str
+    missing: tuple[str, ...] = ()
+    memory: tuple[int, ...] = ()
+    confidence: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self) | {"missing": list(self.missing), "memory": list(self.memory)}
+
+
+def explain(log: EpisodeLog, result: EpisodeResult) -> Failure | None:
+    """None for an episode that did not fail, and where nothing is known of its stages."""
+    if result.status != "failure" or not log.stages or not len(log):
+        return None
+    due, last = log.due[-1], len(log) - 1
+    if "x" in log.states:  # the stage that was due after the last step, which may have passed the one before
+        due = log.states.index("x")
+    if due >= len(log.stages) or "x" not in log.states:
+        undone = max(log.states.find("-"), 0)
+        return _failure(log, UNDONE, undone, last)
+    return _explain_stage(log, due, not result.message.startswith("out of time"))
+
+
+def _explain_stage(log: EpisodeLog, stage: int, sudden: bool) -> Failure:
+    last = len(log) - 1
+    start = min(log.due_from(stage), last)
+    if not any(name and name != log.instruction for name in log.named):
+        return _failure(log, UNNAMED, stage, last if sudden else start)
+    if sudden:
+        start = max(start, last + 1 - round(SUDDEN_S * log.hz))
+    named = n.namings(log)[start:]
+    place = _done_elsewhere(log, start, named)
+    if place is not None:
+        return _failure(log, WRONG_PLACE, stage, place)
+    wrong = [naming for naming in named if naming != n.RIGHT]
+    budget, right = log.stages[stage].budget_steps, len(named) - len(wrong)
+    if sudden and right >= len(wrong):
+        return _failure(log, MOTOR, stage, last)
+    if not sudden and right >= min(budget, len(wrong) + 1):
+        if right >= budget:
+            return _failure(log, MOTOR, stage, min(last, start + budget // 2))
+        return _failure(log, TIMEOUT, stage, last)
+    return _blame_planner(log, stage, start, named, Counter(wrong).most_common(1)[0][0])
+
+
+def _done_elsewhere(log: EpisodeLog, start: int, named: Sequence[str]) -> int | None:
+    """The first step from `start` on at which it was done elsewhere under the right name."""
+    done = (step for step, kind, _ in log.undue if kind == "elsewhere" and step >= start)
+    return next((step for step in done if named[step - start] == n.RIGHT), None)
+
+
+def _blame_planner(log: EpisodeLog, stage: int, start: int, named: Sequence[str], worst: str) -> Failure:
+    step = start + named.index(worst)
+    missing = missing_evidence(log, stage, step) if log.has_planner else ()
+    if worst == n.LATE:
+        return _failure(log, LATE_SWITCH, stage, step)
+    if worst == n.EARLY and not log.stages[stage].memory:
+        return _failure(log, EARLY_SWITCH, stage, step)
+    return _failure(log, MISSED_KEYFRAME if missing else WRONG_SUBTASK, stage, step, missing)
+
+
+def missing_evidence(log: EpisodeLog, stage: int, step: int) -> tuple[str, ...]:
+    """Labels of the stages that `stage` draws on and of which memory holds no keyframe at `step`.
+
+    A keyframe is of a pour or a pick if it lies between the step at which that was due and 1 s after it was
+    passed; of an opening or a placement, whose outcome has to be seen, if it lies between 1 s before it was passed
+    and when the next stage was.
+    """
+    held, second = log.memory_at(step), round(n.TOLERANCE_S * log.hz)
+    missing = []
+    for earlier in log.stages[stage].evidence:
+        passed = log.due_from(earlier + 1)
+        if log.stages[earlier].skill in ("Pour", "Move"):
+            first, last = log.due_from(earlier), passed + second
+        else:
+            first, last = passed - second, log.due_from(earlier + 2)
+        if not any(first <= keyframe <= last for keyframe in held):
+            missing.append(log.stages[earlier].label)
+    return tuple(missing)
+
+
+def _failure(log: EpisodeLog, cause: str, stage: int, step: int, missing: tuple[str, ...] = ()) -> Failure:
+    return Failure(
+        cause=cause,
+        stage=stage,
+        label=log.stages[stage].label,
+        step=step,
+        named=log.named[step],
+        missing=missing,
+        memory=log.memory_at(step),
+        confidence=log.confidence_at(step),
+    )

@@ -1,0 +1,1 @@
+"""What people look at: the HTML report, charts, videos and clips."""

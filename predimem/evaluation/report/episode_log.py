@@ -1,0 +1,125 @@
+"""What an episode leaves behind for those who explain it: what was due, what was named, what memory held."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+
+import numpy as np
+
+from predimem.core.types import EpisodeResult, Observation, StepResult, Tick
+from predimem.evaluation.analysis.stages import StageFacts, facts_of
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer of S2. asked_step: of the observation that it answers. subtask: None where it was not valid."""
+
+    asked_step: int
+    arrived_step: int
+    subtask: str | None
+    confidence: float | None = None
+
+
+@dataclass
+class EpisodeLog:
+    """hz: control steps a second. stages: empty where the environment does not explain its stages.
+
+    Of each control step: named, the subtask that the agent was at; due, the index of the stage that was due when
+    it acted (the number of stages: all were passed). keyframes: (step, steps in memory from then on), where it
+    changed. undue: (step, kind, label) of what was achieved and not due. failed_attempts: (step, kind) of what
+    came to nothing.
+    """
+
+    instruction: str = ""
+    hz: float = 20.0
+    stages: tuple[StageFacts, ...] = ()
+    named: list[str] = field(default_factory=list)
+    due: list[int] = field(default_factory=list)
+    answers: list[Answer] = field(default_factory=list)
+    keyframes: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
+    undue: list[tuple[int, str, str]] = field(default_factory=list)
+    states: str = ""
+    failed_attempts: list[tuple[int, str]] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.named)
+
+    @property
+    def has_planner(self) -> bool:
+        """Whether an S2 answered at all with something else than the whole instruction."""
+        return any(answer.subtask not in (None, self.instruction) for answer in self.answers)
+
+    def due_from(self, stage: int) -> int:
+        """The first step at which `stage` or a later one was due; the episode's length if that never was."""
+        return next((t for t, due in enumerate(self.due) if due >= stage), len(self))
+
+    def memory_at(self, step: int) -> tuple[int, ...]:
+        """The steps of the keyframes that memory held at `step`."""
+        return next((held for since, held in reversed(self.keyframes) if since <= step), ())
+
+    def confidence_at(self, step: int) -> float | None:
+        """Of the plan that was followed at `step`."""
+        valid = [a for a in self.answers if a.arrived_step <= step and a.subtask is not None]
+        return valid[-1].confidence if valid else None
+
+    def spans(self) -> list[tuple[int, int, str]]:
+        """(start, end, named) of the runs of one name."""
+        runs, start = [], 0
+        for name, group in groupby(self.named):
+            end = start + len(list(group))
+            runs.append((start, end, name))
+            start = end
+        return runs
+
+
+class LogRecorder:
+    """A Subscriber. `log` is valid at any time; `states` are the robot's, float32 [T, D]."""
+
+    def __init__(self) -> None:
+        self.log = EpisodeLog()
+        self._states: list[np.ndarray] = []
+
+    @property
+    def states(self) -> np.ndarray:
+        return np.stack(self._states) if self._states else np.zeros((0, 0), np.float32)
+
+    def on_reset(self, observation: Observation, instruction: str, episode_id: str) -> None:
+        self.log, self._states = EpisodeLog(instruction), []
+        self._due = 0
+
+    def on_step(self, observation: Observation, action: np.ndarray, tick: Tick, result: StepResult) -> None:
+        log, info, step = self.log, result.info, len(self.log)
+        if not log.named:
+            log.stages = facts_of(info)
+            seconds = result.observation.time_s - observation.time_s
+            log.hz = 1 / seconds if seconds > 0 else log.hz
+        log.named.append(tick.subtask)
+        log.due.append(self._due)
+        if tick.plan_arrived:
+            log.answers.append(_answer(tick, step))
+        if tick.keyframe_steps != (log.keyframes[-1][1] if log.keyframes else ()):
+            log.keyframes.append((step, tick.keyframe_steps))
+        for deed in str(info.get("undue", "")).splitlines():
+            kind, _, label = deed.partition(": ")
+            log.undue.append((step, kind, label))
+        log.failed_attempts += [(step, kind) for kind in str(info.get("failed_attempts", "")).splitlines()]
+        log.states = str(info.get("stage_states", ""))
+        self._states.append(observation.state)
+        self._due = _number(info, "stage_due")
+
+    def on_end(self, result: EpisodeResult) -> None:
+        pass
+
+
+def _answer(tick: Tick, step: int) -> Answer:
+    """An answer that was not valid has no age of its own: it counts as asked when it arrived."""
+    if tick.plan_error is not None or tick.plan_age_steps is None:
+        return Answer(step, step, None)
+    return Answer(step - tick.plan_age_steps, step, tick.subtask, tick.plan_confidence)
+
+
+def _number(info: Mapping[str, object], name: str) -> int:
+    value = info.get(name, 0)
+    return int(value) if isinstance(value, int | float) else 0

@@ -1,0 +1,166 @@
+"""`report.html`: one self-contained page that a newcomer reads in two minutes.
+
+Styles, drawings and thumbnails are inside the file; only the videos stay beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from predimem.evaluation.analysis.failures import CAUSES
+from predimem.evaluation.analysis.published import (
+    FIVE_TASK_NOTE,
+    MIKASA_NOTE,
+    MIKASA_PAPER,
+    best_published,
+    published_means,
+    published_results,
+)
+from predimem.evaluation.report.browser import browse
+from predimem.evaluation.report.charts import success_bars, timeline
+
+AGENT_NOTES = {
+    "predimem": "the full system: planner S2 with keyframe memory, actor S1, asynchronous",
+    "no-head": "as predimem, its planner trained without the predictive-coding head",
+    "no-keyframes": "as predimem, its planner trained and run without the keyframe bank",
+    "reactive": "the actor alone with the task's instruction: no planner, no memory",
+    "oracle-subtask": "the actor, told the true subtask by the simulator: what S1 can reach",
+    "oracle": "the scripted expert with privileged state: what the task allows",
+    "script": "the scripted skills, always in the order of seed 0's episode: what works without looking",
+    "random": "random actions: what luck gives",
+}
+
+
+def write_report(
+    results: Mapping[str, Any], traces: Sequence[Mapping[str, Any]], out: str | Path, studies: Sequence[str] = ()
+) -> Path:
+    """Write `out`/report.html. traces: the episodes to draw, as `recording` writes them, with an
+    optional `thumbnails` (step -> camera -> data URI of a picture). studies: SVG files in `out`, which the page
+    refers to."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("predimem.evaluation.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"figure": _figure, "percent": _percent}
+    suite, agents = results["suite"], results["config"]["agents"]
+    page = environment.get_template("report.html").render(
+        results=results,
+        agents=agents,
+        own=agents[0],
+        verdict=_verdict(results),
+        best={task: best_published(suite, task) for task in results["results"]},
+        published={task: published_results(suite, task) for task in results["results"]},
+        published_means=published_means(suite),
+        notes={"source": MIKASA_PAPER, "tasks": MIKASA_NOTE, "means": FIVE_TASK_NOTE},
+        agent_notes={agent: AGENT_NOTES.get(agent, "") for agent in agents} | results["config"].get("notes", {}),
+        bars=success_bars(results),
+        studies=studies,
+        planned=any(tick["plan_arrived"] for trace in traces for tick in trace["ticks"]),
+        timelines=[(trace, _outcome(trace), timeline(trace)) for trace in traces],
+        videos=[row for row in results["episodes"] if row["video"]],
+        troubles=_troubles(results),
+        failures=browse(results, out),
+        **_diagnosis(results),
+        weights=_weights(results["provenance"]),
+        provenance=json.dumps(results["provenance"], indent=2, ensure_ascii=False),
+        config=json.dumps(results["config"], indent=2, ensure_ascii=False),
+    )
+    path = Path(out) / "report.html"
+    partial = path.with_suffix(".partial")
+    partial.write_text(page, encoding="utf-8")
+    os.replace(partial, path)
+    return path
+
+
+def load_traces(results: Mapping[str, Any], out: str | Path) -> list[dict[str, Any]]:
+    """For each task the trace of one episode of the first agent: filmed and successful if there is one."""
+    out, traces = Path(out), []
+    agent = results["config"]["agents"][0]
+    for task in results["results"]:
+        rows = [
+            row
+            for row in results["episodes"]
+            if (row["task"], row["agent"]) == (task, agent) and row["trace"] and (out / row["trace"]).is_file()
+        ]
+        # A stable sort: among equals the first seed.
+        rows.sort(key=lambda row: (row["video"] is None, row["status"] != "success"))
+        if rows:
+            traces.append(json.loads((out / rows[0]["trace"]).read_text()))
+    return traces
+
+
+def _verdict(results: Mapping[str, Any]) -> str:
+    agent = results["config"]["agents"][0]
+    mean, tasks = results["mean"][agent], len(results["results"])
+    if mean["success"] is None:
+        return f"{agent} finished no episode without an error: there is no success rate to report."
+    text = (
+        f"{agent} succeeds in {mean['success']:.0%} of {mean['n']} episodes"
+        f"{f' (mean over {tasks} tasks)' if tasks > 1 else ''}, "
+        f"95 % interval {mean['ci_low']:.0%} to {mean['ci_high']:.0%}."
+    )
+    others = [
+        f"{other} {figures['success']:.0%}"
+        for other, figures in results["mean"].items()
+        if other != agent and figures["success"] is not None
+    ]
+    return text + (f" On the same seeds: {', '.join(others)}." if others else "")
+
+
+def _outcome(trace: Mapping[str, Any]) -> str:
+    result = trace.get("result") or {}
+    return f"{result.get('status', 'unfinished')} after {len(trace['ticks'])} steps"
+
+
+def _troubles(results: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """For each task and agent with any: failed seeds, errors with their messages, invalid answers."""
+    troubles = []
+    for task, cells in results["results"].items():
+        for agent, cell in cells.items():
+            rows = [r for r in results["episodes"] if r["task"] == task and r["agent"] == agent]
+            failed = [r["seed"] for r in rows if r["status"] == "failure"]
+            errors = [(r["seed"], _first_line(r["message"])) for r in rows if r["status"] == "error"]
+            if failed or errors or cell["invalid_answers"]:
+                troubles.append(
+                    {"task": task, "agent": agent, "failed": failed, "errors": errors}
+                    | {"invalid": cell["invalid_answers"], "answers": cell["answers"], "reasons": cell["failures"]}
+                )
+    return troubles
+
+
+def _diagnosis(results: Mapping[str, Any]) -> dict[str, Any]:
+    """For the template: the figures of `diagnosis.diagnose`, and which of its tables there is something in."""
+    diagnosis = results["diagnosis"]
+    figures = list(diagnosis.values())
+    return {
+        "diagnosis": diagnosis,
+        "causes": [cause for cause in CAUSES if any(cause in d["causes"] for d in figures)],
+        "diagnosed": any(d["memory_errors"]["n"] for d in figures),
+        "rated": any(d["system"]["s1_hz"] is not None or d["system"]["s2_hz"] is not None for d in figures),
+    }
+
+
+def _weights(provenance: Mapping[str, Any]) -> dict[str, Any]:
+    weights = provenance.get("weights")
+    return dict(weights) if isinstance(weights, Mapping) else {"all": weights} if weights else {}
+
+
+def _first_line(message: str) -> str:
+    return (message or "no message").splitlines()[0]
+
+
+def _figure(value: float | None, digits: int = 2) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"
+
+
+def _percent(value: float | None, digits: int = 0) -> str:
+    return "–" if value is None else f"{value:.{digits}%}"

@@ -1,0 +1,170 @@
+"""From episodes' rows to the tables of results.json."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from statistics import fmean, median
+from typing import Any
+
+from predimem.core.types import EpisodeResult
+from predimem.evaluation.analysis.metrics import (
+    bootstrap_mean,
+    csr,
+    mcnemar,
+    mean_of_proportions,
+    paired_bootstrap,
+    stage_share,
+    tsr,
+    wilson_interval,
+)
+from predimem.evaluation.run.jobs import Row
+
+Table = dict[str, dict[str, dict[str, Any]]]
+Scored = dict[tuple[str, str], dict[int, Row]]  # (task, agent) -> seed -> row of an episode without an error
+
+
+def as_result(row: Row) -> EpisodeResult:
+    return EpisodeResult(**{field.name: row[field.name] for field in fields(EpisodeResult)})
+
+
+def summarise(rows: Sequence[Row]) -> dict[str, Any]:
+    """The figures of one agent at one task. What did not occur is None; errors are in no rate.
+
+    failures: why episodes failed, where the environment says so, and how many, most frequent first.
+    """
+    results = [as_result(row) for row in rows]
+    scored = [row for row in rows if row["status"] != "error"]
+    failed = [row for row in rows if row["status"] == "error"]
+    successes = sum(row["status"] == "success" for row in scored)
+    low, high = wilson_interval(successes, len(scored))
+    csr_low, csr_high = bootstrap_mean({"": [stage_share(as_result(row)) for row in scored]})
+    reasons = Counter(_first_line(row) for row in scored if row["status"] == "failure" and row["message"])
+    names = sorted({name for row in scored for name in row["metrics"]})
+    metrics = {name: _mean([row["metrics"].get(name) for row in scored]) for name in names}
+    return {
+        "success": tsr(results),
+        "n": len(scored),
+        "successes": successes,
+        "ci_low": low,
+        "ci_high": high,
+        "errors": len(failed),
+        "error_messages": sorted({_first_line(row) for row in failed if row["message"]}),
+        "failures": dict(reasons.most_common()),
+        "csr": csr(results),
+        "csr_ci_low": csr_low,
+        "csr_ci_high": csr_high,
+        "wrong_first_touch": metrics.get("wrong_first_touch"),
+        "steps_mean": _mean([row["steps"] for row in scored]),
+        "plan_age_mean": _mean([row["plan_age_steps"] for row in scored]),
+        "stale_action_ratio": _mean([row["stale_action_ratio"] for row in scored]),
+        "held_action_ratio": _mean([row["held_action_ratio"] for row in scored]),
+        "s1_ms_median": _median([ms for row in scored for ms in row["s1_ms"]]),
+        "s2_ms_median": _median([ms for row in scored for ms in row["s2_ms"]]),
+        "answers": sum(row["answers"] for row in rows),
+        "invalid_answers": sum(row["invalid_answers"] for row in rows),
+        "keyframes_mean": _mean([row["keyframes"] for row in scored]),
+        "episode_s_median": _median([row["wall_s"] for row in scored]),
+        "metrics": metrics,
+    }
+
+
+def summarise_means(rows: Sequence[Row], agents: Sequence[str], table: Table) -> dict[str, dict[str, Any]]:
+    """Unweighted means over the tasks, for each agent. Tasks with no scored episode are left out."""
+    means = {}
+    for agent in agents:
+        cells = {task: cells[agent] for task, cells in table.items() if cells[agent]["n"]}
+        counts = [(cell["successes"], cell["n"]) for cell in cells.values()]
+        low, high = mean_of_proportions(counts)
+        shares = {
+            task: [stage_share(as_result(r)) for r in rows if _is(r, task, agent) and r["status"] != "error"]
+            for task in cells
+        }
+        csr_low, csr_high = bootstrap_mean(shares)
+        means[agent] = {
+            "success": _mean([cell["success"] for cell in cells.values()]),
+            "ci_low": low,
+            "ci_high": high,
+            "csr": _mean([cell["csr"] for cell in cells.values()]),
+            "csr_ci_low": csr_low,
+            "csr_ci_high": csr_high,
+            "tasks": len(cells),
+            "n": sum(n for _, n in counts),
+            "errors": sum(table[task][agent]["errors"] for task in table),
+            "invalid_answers": sum(table[task][agent]["invalid_answers"] for task in table),
+        }
+    return means
+
+
+def compare(
+    rows: Sequence[Row],
+    tasks: Sequence[str],
+    agents: Sequence[str],
+    references: Mapping[str, str] | None = None,
+    categories: Mapping[str, Sequence[str]] | None = None,
+) -> dict[str, Any]:
+    """Each agent against its reference, on the seeds that both finished without an error.
+
+    references: agent -> the agent that it is compared with; without one that was played, the first agent. For
+    each task, each category and all tasks: McNemar's test of TSR over the pairs, and the difference in CSR
+    (reference minus other, mean over the tasks, paired bootstrap).
+    """
+    scored: Scored = {}
+    for row in rows:
+        if row["status"] != "error":
+            scored.setdefault((row["task"], row["agent"]), {})[row["seed"]] = row
+    groups = {task: [task] for task in tasks}
+    groups |= {name: [t for t in tasks if t in members] for name, members in (categories or {}).items()}
+    groups = {name: members for name, members in groups.items() if members} | {"all tasks": list(tasks)}
+    results: dict[str, Any] = {name: {} for name in groups}
+    for other in agents[1:]:
+        reference = (references or {}).get(other, agents[0])
+        reference = reference if reference in agents and reference != other else agents[0]
+        for name, members in groups.items():
+            results[name][other] = {"reference": reference} | _paired(scored, members, reference, other)
+    return {
+        "test": "exact McNemar, two-sided",
+        "csr_test": "Difference in CSR: 95 % interval by paired bootstrap within tasks",
+        "reference": agents[0],
+        "results": results,
+    }
+
+
+def _paired(scored: Scored, tasks: Sequence[str], reference: str, other: str) -> dict[str, Any]:
+    pairs = {}
+    for task in tasks:
+        others = scored.get((task, other), {})
+        pairs[task] = [(r, others[seed]) for seed, r in scored.get((task, reference), {}).items() if seed in others]
+    success = [(x["status"] == "success", y["status"] == "success") for p in pairs.values() for x, y in p]
+    test = mcnemar([x for x, _ in success], [y for _, y in success])
+    ours = {task: [stage_share(as_result(x)) for x, _ in p] for task, p in pairs.items()}
+    theirs = {task: [stage_share(as_result(y)) for _, y in p] for task, p in pairs.items()}
+    csr_difference = paired_bootstrap(ours, theirs)
+    return {
+        "n": test.n,
+        "only_reference": test.only_first,
+        "only_other": test.only_second,
+        "p_value": test.p_value,
+        "csr_difference": csr_difference.mean if test.n else None,
+        "csr_difference_ci_low": csr_difference.low,
+        "csr_difference_ci_high": csr_difference.high,
+    }
+
+
+def _is(row: Row, task: str, agent: str) -> bool:
+    return row["task"] == task and row["agent"] == agent
+
+
+def _first_line(row: Row) -> str:
+    return row["message"].splitlines()[0]
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [v for v in values if v is not None]
+    return fmean(known) if known else None
+
+
+def _median(values: Sequence[float | None]) -> float | None:
+    known = [v for v in values if v is not None]
+    return median(known) if known else None

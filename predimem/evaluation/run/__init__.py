@@ -1,0 +1,1 @@
+"""Playing the episodes of an evaluation, in worker processes, with a journal to resume from."""

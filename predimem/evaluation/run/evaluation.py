@@ -1,0 +1,278 @@
+"""`predimem eval`: play every episode of an evaluation, whatever happens, and write down what came out.
+
+Into the output folder go `episodes.jsonl` (the journal that an interrupted run resumes from),
+`traces/` and `videos/`, and at the end `results.json`, `compact.json` (see `compact`), `report.html` and, of a suite
+with categories, `table.md`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from predimem.core.seeds import EVALUATION_SEEDS_FROM, refuse_training_seeds
+from predimem.evaluation.analysis.categories import Categories, format_categories, markdown_table, summarise_categories
+from predimem.evaluation.analysis.compact import compact_json
+from predimem.evaluation.analysis.diagnosis import diagnose, format_diagnosis
+from predimem.evaluation.analysis.published import best_published
+from predimem.evaluation.analysis.studies import StudyConfig, draw_studies
+from predimem.evaluation.report.clips import choose_clips, read_clip
+from predimem.evaluation.report.report import load_traces, write_report
+from predimem.evaluation.report.summary import compare, summarise, summarise_means
+from predimem.evaluation.report.video import Film
+from predimem.evaluation.run.jobs import EvaluationError, Job, Player, Row, WorkerPool
+from predimem.evaluation.run.journal import Journal
+from predimem.evaluation.run.machine import machine, revision
+
+__all__ = ["EvaluationConfig", "EvaluationError", "Player", "format_table", "run_evaluation"]
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class EvaluationConfig:
+    """What to play: for each task and agent, seeds seed_start ... seed_start + episodes - 1, none of which
+    may be a training seed.
+
+    references: agent -> the one that it is compared with on the same seeds; without, the first agent.
+    notes: agent -> what it is, for the report. out: the folder for everything written. workers: processes
+    that play side by side.
+    videos_per_task: for each task and agent, that many first episodes are filmed, as `film` says.
+    traces_per_task: for that many, the record of every control step is kept; None: for all.
+    clips_per_cause: of each agent and cause of failure, that many failed episodes get a clip of the seconds around it.
+    episode_timeout_s: a worker that plays one episode for so long is stopped, and the episode is an
+    error; a task's first episode includes building its environment. studies: rows that are
+    drawn against what they differ in. horizons: task -> its control steps; the
+    longest tasks are played first, so that no worker is left with one at the end. overwrite: throw away what `out`
+    holds. retry_errors: on resuming, play the episodes again that ended in an error (never those that
+    failed).
+    """
+
+    suite: str
+    tasks: tuple[str, ...]
+    agents: tuple[str, ...]
+    episodes: int = 100
+    seed_start: int = EVALUATION_SEEDS_FROM
+    out: str = "runs/eval"
+    workers: int = 1
+    videos_per_task: int = 2
+    film: Film = field(default_factory=Film)
+    traces_per_task: int | None = None
+    clips_per_cause: int = 0
+    episode_timeout_s: float = 1800.0
+    overwrite: bool = False
+    retry_errors: bool = False
+    references: dict[str, str] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
+    horizons: dict[str, int] = field(default_factory=dict)
+    studies: dict[str, StudyConfig] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("tasks", "agents"):
+            values = getattr(self, name)
+            if isinstance(values, str) or not values or len(set(values)) != len(values):
+                raise ValueError(f"{name}: expected one or more different names, got {values!r}")
+        leasts = {"episodes": 1, "workers": 1, "videos_per_task": 0, "clips_per_cause": 0, "seed_start": 0}
+        for name, least in leasts.items():
+            if getattr(self, name) < least:
+                raise ValueError(f"{name}: expected at least {least}, got {getattr(self, name)}")
+        refuse_training_seeds(self.seed_start, self.episodes, "seed_start")
+        if self.episode_timeout_s <= 0:
+            raise ValueError(f"episode_timeout_s: expected more than 0, got {self.episode_timeout_s}")
+
+
+def run_evaluation(
+    config: EvaluationConfig, make_player: Callable[[], Player], categories: Categories | None = None
+) -> dict[str, Any]:
+    """Play what is not in the journal yet, write results.json and report.html, print and return the results.
+
+    make_player must be picklable: each worker process builds its own player with it, once. categories:
+    category -> tasks, where the suite groups its tasks; they get figures and a table of their own. Raises
+    EvaluationError where a player cannot be built or `out` holds another evaluation's episodes.
+    After Ctrl-C (KeyboardInterrupt) the same call goes on with the episodes that are missing.
+    """
+    out = Path(config.out)
+    jobs = plan_jobs(config)
+    began_s = time.monotonic()
+    pool = WorkerPool(make_player, out, config.workers, config.episode_timeout_s)
+    try:
+        provenance = pool.start()
+        common = {name: value for name, value in provenance.items() if name != "rows"}
+        identity = {"suite": config.suite, "provenance": common}
+        with closing(Journal(out, identity, config.overwrite, provenance.get("rows"))) as journal:
+            _play_missing(config, pool, jobs, journal)
+            _film_failures(config, pool, [journal.rows[job.key] for job in jobs])
+    except BaseException:
+        pool.close(kill=True)
+        raise
+    pool.close()
+    results = _results(config, jobs, journal, provenance, time.monotonic() - began_s)
+    if len(config.agents) > 1:
+        played = [journal.rows[job.key] for job in jobs]
+        results["comparisons"] = compare(played, config.tasks, config.agents, config.references, categories)
+    if categories:
+        table = results["results"]
+        played = [journal.rows[job.key] for job in jobs]
+        results["categories"] = summarise_categories(played, config.agents, table, categories)
+    results["diagnosis"] = diagnose([journal.rows[job.key] for job in jobs], config.agents)
+    _write(out / "results.json", json.dumps(results, indent=1, ensure_ascii=False))
+    if categories:
+        _write(out / "table.md", markdown_table(results))
+    _write(out / "compact.json", compact_json(results))
+    studies = draw_studies(results, config.studies, out)
+    report = write_report(results, load_traces(results, out), out, studies)
+    print("\n\n".join(part for part in ("", format_table(results), format_diagnosis(results["diagnosis"])) if part))
+    print(f"\nreport: {report}")
+    return results
+
+
+def plan_jobs(config: EvaluationConfig) -> list[Job]:
+    """Every episode of the evaluation, in the order of the results."""
+    return [
+        Job(
+            task,
+            agent,
+            config.seed_start + i,
+            film=config.film if i < config.videos_per_task else None,
+            trace=config.traces_per_task is None or i < config.traces_per_task,
+        )
+        for task in config.tasks
+        for agent in config.agents
+        for i in range(config.episodes)
+    ]
+
+
+def format_table(results: dict[str, Any]) -> str:
+    """The success table for a terminal, beside the best published figure of each task."""
+    if "categories" in results:
+        return format_categories(results)
+    agents, suite = results["config"]["agents"], results["suite"]
+    header = ["task", *agents, "best published"]
+    lines = [header]
+    for task, cells in results["results"].items():
+        best = best_published(suite, task)
+        published = f"{best.success:.2f}  {best.method}" if best else "-"
+        lines.append([task, *(_cell(cells[agent]) for agent in agents), published])
+    if len(results["results"]) > 1:
+        lines.append(["mean", *(_cell(results["mean"][agent]) for agent in agents), ""])
+    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
+    padded = [[text.ljust(width) for text, width in zip(line, widths, strict=True)] for line in lines]
+    rows = ["  ".join(line).rstrip() for line in padded]
+    rows.insert(1, "  ".join("-" * width for width in widths))
+    notes = ["success [95 % interval] over n episodes; errors are not counted in n"]
+    errors = sum(mean["errors"] for mean in results["mean"].values())
+    if errors:
+        notes.append(f"{errors} episodes ended in an error and are in no rate: see the report")
+    return "\n".join([*rows, *notes])
+
+
+def _cell(figures: dict[str, Any]) -> str:
+    if figures["success"] is None:
+        return f"- ({figures['errors']} errors)"
+    errors = f" +{figures['errors']} errors" if figures["errors"] else ""
+    interval = f"[{figures['ci_low']:.2f}, {figures['ci_high']:.2f}]"
+    return f"{figures['success']:.2f} {interval} n={figures['n']}{errors}"
+
+
+def _film_failures(config: EvaluationConfig, pool: WorkerPool, rows: Sequence[Row]) -> None:
+    """Film what is not filmed yet of the failures that the report shows."""
+    from tqdm import tqdm
+
+    chosen = list(choose_clips(rows, config.clips_per_cause))
+    jobs = [Job(c.task, c.agent, c.seed, clip=c) for c in chosen if read_clip(c, Path(config.out)) is None]
+    for done in tqdm(pool.play(jobs), total=len(jobs), unit="clip", dynamic_ncols=True, disable=not jobs):
+        if done.get("message"):
+            first = done["message"].splitlines()[0]
+            print(f"no clip: {done['task']} {done['agent']} seed {done['seed']}: {first}")
+
+
+def _is_missing(row: Row | None, retry_errors: bool) -> bool:
+    return row is None or (retry_errors and row["status"] == "error")
+
+
+def _play_missing(config: EvaluationConfig, pool: WorkerPool, jobs: Sequence[Job], journal: Journal) -> None:
+    missing = [job for job in jobs if _is_missing(journal.rows.get(job.key), config.retry_errors)]
+    if not missing:
+        return
+    commit, dirty = revision()
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    journal.begin({"started": started, "revision": commit, "dirty": dirty, "machine": machine()})
+    keys = {job.key for job in missing}
+    finished = [journal.rows[job.key] for job in jobs if job.key not in keys]
+    try:
+        _play(pool, missing, finished, journal, config.horizons)
+    except KeyboardInterrupt:
+        print(f"\ninterrupted: {len(finished)} of {len(jobs)} episodes played; the same command goes on")
+        raise
+
+
+def _play(
+    pool: WorkerPool, missing: Sequence[Job], finished: list[Row], journal: Journal, horizons: Mapping[str, int]
+) -> None:
+    """Play what is missing, appending to `finished` and to the journal as the episodes end."""
+    from tqdm import tqdm
+
+    total = len(finished) + len(missing)
+    with tqdm(total=total, initial=len(finished), unit="episode", dynamic_ncols=True) as bar:
+        bar.set_postfix_str(_running(finished))
+        for row in pool.play(sorted(missing, key=lambda job: -horizons.get(job.task, 0))):
+            journal.add(row)
+            finished.append(row)
+            if row["status"] == "error":
+                first = (row["message"] or "no message").splitlines()[0]
+                bar.write(f"error: {row['task']} {row['agent']} seed {row['seed']}: {first}")
+            bar.set_postfix_str(_running(finished), refresh=False)
+            bar.update()
+
+
+def _running(rows: Sequence[Row]) -> str:
+    """Success so far, for each agent: "predimem 9/10"."""
+    counts: dict[str, list[bool]] = {}
+    for row in rows:
+        if row["status"] != "error":
+            counts.setdefault(row["agent"], []).append(row["status"] == "success")
+    return "  ".join(f"{agent} {sum(c)}/{len(c)}" for agent, c in counts.items())
+
+
+def _results(
+    config: EvaluationConfig, jobs: Sequence[Job], journal: Journal, provenance: dict[str, Any], wall_s: float
+) -> dict[str, Any]:
+    rows = [journal.rows[job.key] for job in jobs]
+    table = {
+        task: {
+            agent: summarise([r for r in rows if r["task"] == task and r["agent"] == agent]) for agent in config.agents
+        }
+        for task in config.tasks
+    }
+    last = journal.runs[-1]
+    drop = ("s1_ms", "s2_ms", "plan_ages", "planner")  # in the journal; here they are summed up
+    return {
+        "schema": SCHEMA,
+        "suite": config.suite,
+        "suite_version": provenance.get("suite_version"),
+        "revision": last["revision"],
+        "dirty": last["dirty"],
+        "revisions": sorted({run["revision"] for run in journal.runs if run["revision"]}),
+        "machine": last["machine"],
+        "config": asdict(config) | {"tasks": list(config.tasks), "agents": list(config.agents)},
+        "provenance": provenance,
+        "started": journal.runs[0]["started"],
+        "wall_s": round(wall_s, 1),
+        "results": table,
+        "mean": summarise_means(rows, config.agents, table),
+        "comparisons": None,
+        "episodes": [{k: v for k, v in row.items() if k not in drop} for row in rows],
+    }
+
+
+def _write(path: Path, text: str) -> None:
+    partial = path.with_suffix(".partial")
+    partial.write_text(text, encoding="utf-8")
+    os.replace(partial, path)

@@ -1,0 +1,163 @@
+"""The episodes of an evaluation as jobs for worker processes.
+
+When a worker dies while playing (a segmentation fault in the simulator, the kernel's out-of-memory
+killer), that episode is an `error` and another worker takes its place.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from predimem.agent.recording import TraceRecorder
+from predimem.core.interfaces import Subscriber
+from predimem.core.types import EpisodeResult
+from predimem.evaluation.report.clips import Clip, film_clip
+from predimem.evaluation.report.episode_log import LogRecorder
+from predimem.evaluation.report.ticks import TickStatistics
+from predimem.evaluation.report.video import Film, KeyframeThumbnails, VideoRecorder
+from predimem.evaluation.run.fingerprint import CourseDigest
+from predimem.evaluation.run.player import Player
+from predimem.evaluation.run.review import NO_REVIEW, review
+from predimem.jobs.pool import JobQueue, Pool, Reply, WorkerError
+from predimem.jobs.processes import LOG, Processes
+
+Row = dict[str, Any]
+
+
+class EvaluationError(ValueError):
+    """The evaluation cannot go on or cannot be trusted; says why and how to mend it."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One episode to play. film: also write its video and its keyframes' thumbnails. trace: write its trace.
+    clip: play it once more, only to film these steps of it."""
+
+    task: str
+    agent: str
+    seed: int
+    film: Film | None = None
+    trace: bool = True
+    clip: Clip | None = None
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        return self.task, self.agent, self.seed
+
+    def file(self, folder: str, suffix: str) -> str:
+        """Where something of this episode is kept, relative to the evaluation's folder."""
+        return f"{folder}/{self.task}/{self.agent}/seed{self.seed:010d}{suffix}"
+
+
+def play_job(player: Player, job: Job, out: Path) -> Row:
+    """Play one episode, write its trace and its video under `out`, and sum it up as plain data."""
+    recorder, statistics, thumbnails = TraceRecorder(), TickStatistics(), KeyframeThumbnails()
+    course = CourseDigest()
+    log = LogRecorder()
+    subscribers: list[Subscriber] = [statistics, course, log]
+    if job.trace:
+        subscribers.append(recorder)
+    video = None
+    if job.film is not None:
+        video = job.file("videos", ".mp4")
+        title = f"{job.task}   agent {job.agent}   seed {job.seed}"
+        subscribers += [thumbnails, VideoRecorder(out / video, job.film, title=title)]
+    began_s = time.perf_counter()
+    try:
+        result = player.play(job.task, job.agent, job.seed, subscribers)
+    except Exception as error:
+        message = f"{type(error).__name__}: {error}\n{traceback.format_exc(limit=-3)}"
+        result = EpisodeResult(job.task, job.agent, job.seed, "error", 0, message=message)
+    trace = job.file("traces", ".json") if job.trace else None
+    if trace is not None:
+        data = {"task": job.task, "agent": job.agent, "seed": job.seed} | recorder.trace
+        _write_json(out / trace, data | {"thumbnails": thumbnails.as_json()})
+    if video is not None and not (out / video).is_file():
+        video = None  # the episode crashed before its first step
+    files = {"trace": trace, "video": video}
+    reviewed = review(log, result, player.true_keyframes)
+    measured = {"course": course.value, "wall_s": time.perf_counter() - began_s}
+    return episode_row(result) | statistics.numbers | reviewed | measured | files
+
+
+def episode_row(result: EpisodeResult) -> Row:
+    """The result as JSON data: numbers that JSON does not have (NaN, infinity) become None."""
+    return {
+        "task": result.task,
+        "agent": result.agent,
+        "seed": result.seed,
+        "status": result.status,
+        "steps": result.steps,
+        "stages_passed": result.stages_passed,
+        "stages_total": result.stages_total,
+        "message": result.message,
+        "metrics": {name: x if math.isfinite(x) else None for name, x in result.metrics.items()},
+    }
+
+
+class WorkerPool:
+    """Plays jobs in up to `size` processes. `start` before `play`; `close` when done."""
+
+    def __init__(self, make_player: Callable[[], Player], out: Path, size: int, timeout_s: float):
+        self._pool = Pool(Processes(partial(_PlayerServer, make_player, out), out), size, timeout_s)
+
+    def start(self) -> dict[str, Any]:
+        """Start the first worker; its player's provenance. Raises EvaluationError if it cannot be built."""
+        try:
+            return self._pool.start()
+        except WorkerError as error:
+            raise EvaluationError(str(error)) from error
+
+    def play(self, jobs: Sequence[Job]) -> Iterator[Row]:
+        """One row for each job, in the order in which they end."""
+        try:
+            for reply in self._pool.run(JobQueue(jobs)):
+                yield reply.value if reply.kind == "done" else _lost_row(reply)
+        except WorkerError as error:
+            raise EvaluationError(str(error)) from error
+
+    def close(self, kill: bool = False) -> None:
+        """End the workers; `kill` does not wait for the episodes being played."""
+        self._pool.close(kill)
+
+
+class _PlayerServer:
+    """A player in a worker process."""
+
+    def __init__(self, make_player: Callable[[], Player], out: Path):
+        self._player = make_player()
+        self._out = out
+
+    def greeting(self) -> dict[str, Any]:
+        return json.loads(json.dumps(self._player.provenance()))
+
+    def do(self, job: Job) -> Row:
+        if job.clip is not None:
+            return film_clip(self._player, job.clip, self._out)
+        return play_job(self._player, job, self._out)
+
+    def close(self) -> None:
+        self._player.close()
+
+
+def _lost_row(reply: Reply[Job]) -> Row:
+    """The row of an episode that gave none: its worker died, or could not write what it had played."""
+    message = str(reply.value)
+    if reply.kind == "died":
+        message = f"the worker process {message} while it played this episode (see {LOG})"
+    result = EpisodeResult(reply.job.task, reply.job.agent, reply.job.seed, "error", 0, message=message)
+    files = {"trace": None, "video": None}
+    return episode_row(result) | TickStatistics().numbers | NO_REVIEW | {"course": None, "wall_s": None} | files
+
+
+def _write_json(path: Path, data: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(data))

@@ -1,0 +1,28 @@
+"""What an evaluation needs of those who play its episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from predimem.core.interfaces import Subscriber
+from predimem.core.types import EpisodeResult
+
+
+class Player(Protocol):
+    """Plays episodes in one process: builds environments and models once each and keeps them."""
+
+    def play(self, task: str, agent: str, seed: int, subscribers: Sequence[Subscriber]) -> EpisodeResult: ...
+
+    def true_keyframes(self, states: np.ndarray, hz: float) -> Sequence[int] | None:
+        """The steps of the keyframes of 002 Eq. 1-3 on a trajectory, from the robot's states, float32 [T, D], at
+        `hz`; None where the suite does not say where the hand is."""
+        ...
+
+    def provenance(self) -> dict[str, Any]:
+        """Plain JSON data: what results depend on (`suite_version`, weights' hashes, config). Cheap."""
+        ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,39 @@
+"""What an episode's row keeps of why it failed and what S2 was worth in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from predimem.core.types import EpisodeResult
+from predimem.evaluation.analysis.aliasing import memory_errors
+from predimem.evaluation.analysis.failures import explain
+from predimem.evaluation.analysis.planner_figures import planner_counts
+from predimem.evaluation.analysis.retries import retry_counts
+from predimem.evaluation.report.episode_log import LogRecorder
+
+TrueKeyframes = Callable[[np.ndarray, float], Sequence[int] | None]
+
+NO_REVIEW: dict[str, Any] = {"failure": None, "memory_errors": None, "planner": None, "retries": None}
+
+
+def review(recorder: LogRecorder, result: EpisodeResult, true_keyframes: TrueKeyframes | None = None) -> dict[str, Any]:
+    """As JSON data: `failure` (`failures.Failure`), `memory_errors` (`aliasing.MemoryErrors`), `planner`
+    (`planner_figures.planner_counts`) and `retries` (`retries.retry_counts`), each None where it does not apply; all
+    of them for an error.
+
+    true_keyframes: from the robot's states [T, D] and the control rate in Hz to the steps of Eq. 1-3, or None.
+    """
+    log = recorder.log
+    if result.status == "error":
+        return dict(NO_REVIEW)
+    failure, errors = explain(log, result), memory_errors(log, result)
+    true = true_keyframes(recorder.states, log.hz) if true_keyframes and log.has_planner else None
+    return {
+        "failure": failure.to_dict() if failure else None,
+        "memory_errors": errors.to_dict() if errors else None,
+        "planner": planner_counts(log, true),
+        "retries": retry_counts(log),
+    }

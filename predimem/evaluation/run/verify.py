@@ -1,0 +1,131 @@
+"""`predimem eval --verify`: a random sample of the episodes of a results.json, played again."""
+
+from __future__ import annotations
+
+import json
+import random
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from predimem.core.config import differences
+from predimem.evaluation.analysis.compact import episodes_of
+from predimem.evaluation.run.jobs import EvaluationError, Job, Player, Row, WorkerPool
+
+# What of an episode has to come out the same; wall-clock figures do not.
+OUTCOME = ("status", "steps", "stages_passed", "stages_total", "message", "metrics", "answers", "invalid_answers")
+TIMEOUT_S = 1800.0
+_ROW = {"slip_probability": 0.0}  # a row's options that came later than its results
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One episode that was played again. differences: of its outcome, as "steps (was 10, is 12)".
+    same_course: whether every action and answer was the same; None where the file does not say it."""
+
+    task: str
+    agent: str
+    seed: int
+    differences: tuple[str, ...]
+    same_course: bool | None
+
+
+@dataclass(frozen=True)
+class Verification:
+    """episodes: how many the file has that did not end in an error."""
+
+    checked: tuple[Checked, ...]
+    episodes: int
+
+    @property
+    def different(self) -> tuple[Checked, ...]:
+        return tuple(c for c in self.checked if c.differences)
+
+
+def verify_results(
+    path: str | Path, make_player: Callable[[], Player], sample: int = 10, seed: int = 0, workers: int = 1
+) -> Verification:
+    """Play `sample` episodes again, drawn with `seed`, and compare outcomes. Episodes that were errors are not drawn.
+
+    make_player: picklable; makes a player as the results were made with (`play.played_with`). Raises EvaluationError
+    where it is another (weights, suite, simulator), or the results were played in real time, which never repeats.
+    """
+    results = json.loads(Path(path).read_text())
+    if results["provenance"].get("play", {}).get("time", {}).get("mode") == "real":
+        raise EvaluationError(f"{path} was played in real time: only simulated time comes out the same twice")
+    if sample < 1:
+        raise EvaluationError(f"--sample: expected at least 1 episode, got {sample}")
+    rows = [row for row in episodes_of(results) if row["status"] != "error"]
+    drawn = random.Random(seed).sample(rows, min(sample, len(rows)))
+    drawn.sort(key=rows.index)  # as they were played: a worker keeps the environment of a task
+    with tempfile.TemporaryDirectory(prefix="predimem-verify-") as folder:
+        again = _play(drawn, make_player, Path(folder), workers, results["provenance"], str(path))
+    checked = [_compare(row, again[row["task"], row["agent"], row["seed"]]) for row in drawn]
+    return Verification(tuple(checked), len(rows))
+
+
+def format_verification(verification: Verification) -> str:
+    """For a terminal: a line for each episode that came out otherwise, and the sum."""
+    lines = []
+    for c in verification.checked:
+        if c.differences:
+            lines.append(f"{c.task} {c.agent} seed {c.seed} differs: {', '.join(c.differences)}")
+        elif c.same_course is False:
+            lines.append(f"{c.task} {c.agent} seed {c.seed}: the same outcome by other actions or answers")
+    same = len(verification.checked) - len(verification.different)
+    exact = sum(c.same_course is True for c in verification.checked)
+    lines.append(
+        f"{same} of {len(verification.checked)} episodes, drawn from {verification.episodes}, came out the same; "
+        f"{exact} of them in every action and answer"
+    )
+    return "\n".join(lines)
+
+
+def _play(
+    drawn: Sequence[Row],
+    make_player: Callable[[], Player],
+    out: Path,
+    workers: int,
+    provenance: dict[str, Any],
+    path: str,
+) -> dict[tuple[str, str, int], Row]:
+    from tqdm import tqdm
+
+    jobs = [Job(row["task"], row["agent"], row["seed"], trace=False) for row in drawn]
+    pool = WorkerPool(make_player, out, workers, TIMEOUT_S)
+    try:
+        before, now = _essential(provenance), _essential(pool.start())
+        if now != before:
+            changed = ", ".join(differences(before, now))
+            raise EvaluationError(f"{path} was played with something else: {changed}")
+        again = {
+            (row["task"], row["agent"], row["seed"]): row
+            for row in tqdm(pool.play(jobs), total=len(jobs), unit="episode", dynamic_ncols=True)
+        }
+    except BaseException:
+        pool.close(kill=True)
+        raise
+    pool.close()
+    return again
+
+
+def _essential(provenance: dict[str, Any]) -> dict[str, Any]:
+    """Without the folder of the weights: their hashes say what they are. What is not stated is the default, so that
+    results from before an option came are what they were."""
+    play = {name: value for name, value in provenance.get("play", {}).items() if name != "weights"}
+    rows = {name: _ROW | row for name, row in provenance.get("rows", {}).items()}
+    return provenance | {"play": play} | ({"rows": rows} if rows else {})
+
+
+def _compare(before: Row, now: Row) -> Checked:
+    changed = [
+        text
+        for name in OUTCOME
+        if name in before and before[name] != now[name]
+        for text in differences(before[name], now[name], name)
+    ]
+    known = before.get("course")
+    same_course = None if known is None else known == now["course"]
+    return Checked(before["task"], before["agent"], before["seed"], tuple(changed), same_course)

@@ -1,1 +1,0 @@
-"""Benchmark suites, each through its own package, presented as `predimem.interfaces.Environment`."""

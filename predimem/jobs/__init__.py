@@ -1,0 +1,1 @@
+"""Many jobs over processes or a Ray cluster, with a journal from which an interrupted run resumes."""

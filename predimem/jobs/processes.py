@@ -1,0 +1,134 @@
+"""Workers in processes of this machine, spawned, long-lived, and quiet when interrupted."""
+
+from __future__ import annotations
+
+import faulthandler
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+from predimem.jobs.pool import MakeServer, Message, WorkerGone, describe
+
+LOG = "workers.log"
+END_TIMEOUT_S = 20.0
+
+
+class Processes:
+    """A `Backend`. What workers print, and the trace of a crash, goes to `out`/workers.log.
+
+    make_server must be picklable: each process builds its own server with it, once.
+    """
+
+    def __init__(self, make_server: MakeServer, out: Path, build_timeout_s: float | None = 1800.0):
+        self.build_timeout_s = build_timeout_s
+        self.hint = str(out / LOG)
+        self._make_server = make_server
+        out.mkdir(parents=True, exist_ok=True)
+
+    def spawn(self) -> ProcessHandle:
+        return ProcessHandle(self._make_server, self.hint)
+
+    def wait(self, handles: Sequence[ProcessHandle], timeout_s: float) -> list[ProcessHandle]:
+        ready = wait([handle.connection for handle in handles], timeout_s)
+        return [handle for handle in handles if handle.connection in ready]
+
+    def close(self) -> None:
+        pass
+
+
+class ProcessHandle:
+    def __init__(self, make_server: MakeServer, log: str):
+        context = multiprocessing.get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(theirs, make_server, log), daemon=True)
+        with _interrupts_blocked():  # Ctrl-C is for the parent to handle
+            self.process.start()
+        theirs.close()
+
+    def send(self, job: Any) -> None:
+        try:
+            self.connection.send(job)
+        except OSError as error:
+            raise self._gone() from error
+
+    def receive(self) -> Message:
+        try:
+            return self.connection.recv()
+        except (EOFError, OSError) as error:
+            raise self._gone() from error
+
+    def end(self, kill: bool) -> None:
+        if not kill:
+            try:
+                self.connection.send(None)
+                self.process.join(END_TIMEOUT_S)
+            except OSError:
+                pass
+        self.connection.close()
+        if self.process.is_alive():
+            self.process.kill()
+        self.process.join()
+
+    def _gone(self) -> WorkerGone:
+        self.process.join(1.0)  # else it might be killed while it is ending, and the cause be lost
+        self.end(kill=True)
+        code = self.process.exitcode
+        return WorkerGone(signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}")
+
+
+def _serve(connection: Connection, make_server: MakeServer, log: str) -> None:
+    """The life of a worker process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _redirect_output(log)
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+    try:
+        server = make_server()
+        connection.send(("built", server.greeting()))
+    except Exception as error:
+        connection.send(("broken", describe(error)))
+        return
+    try:
+        while (job := connection.recv()) is not None:
+            try:
+                answer: Message = ("done", server.do(job))
+            except Exception as error:
+                answer = ("raised", describe(error))
+            connection.send(answer)
+    except (EOFError, BrokenPipeError):
+        pass  # the parent is gone
+    finally:
+        server.close()
+
+
+def _die_with_parent() -> None:
+    """Else a killed parent's workers would go on writing beside those of the run that resumes."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+def _redirect_output(log: str) -> None:
+    """Send what libraries print (the simulator is talkative) and the trace of a crash to a file."""
+    with open(log, "a") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    faulthandler.enable()
+
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """For a child that is being spawned: it inherits the mask, so Ctrl-C never hits its imports."""
+    resource_tracker.ensure_running()  # starting it later, inside the block, would lift the mask
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,0 +1,1 @@
+"""Trainings of many stages that resume."""

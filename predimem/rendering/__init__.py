@@ -1,0 +1,1 @@
+"""Which Vulkan driver renders, and ManiSkill on a software device."""

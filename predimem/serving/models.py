@@ -1,0 +1,33 @@
+"""The models behind an inference server."""
+
+from __future__ import annotations
+
+import functools
+
+from predimem.agent.config import INSTRUCTION, NO_MEMORY
+from predimem.core.weight_files import weights_folder, weights_hash
+from predimem.serving.config import ModelsConfig
+from predimem.serving.robot import RobotSpec, Served
+
+
+def make_served(models: ModelsConfig) -> Served:
+    """The models that a server serves. Raises WeightsError (or the model's own error) without usable weights."""
+    import torch
+
+    from actor.policy import load_policy
+    from planner.checkpoint import read_spec
+    from planner.decoding import load_planner
+
+    torch.set_num_threads(models.torch_threads)
+    folder = weights_folder(models.weights, models.actor)
+    policy = load_policy(folder, models.seed, device=models.device)
+    weights, make_planner, memory = {models.actor: weights_hash(folder)}, None, NO_MEMORY
+    if models.planner != INSTRUCTION:
+        folder = weights_folder(models.weights, models.planner)
+        memory = read_spec(folder).memory
+        weights[models.planner] = weights_hash(folder)
+        make_planner = functools.partial(load_planner, folder, models.device, threads=models.torch_threads)
+    actor = policy.config
+    height, width = actor.camera_shape
+    robot = RobotSpec(actor.cameras, (height, width), actor.state_dim, actor.action_dim)
+    return Served(robot, policy, make_planner, memory, weights)

@@ -1,0 +1,150 @@
+"""Episodes as files for the Rerun viewer (https://rerun.io): pictures, subtasks, keyframes and numbers over time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from predimem.core.episodes import Episode
+from predimem.serving.config import StateConfig
+from predimem.serving.page.images import jpeg
+from predimem.serving.store import EpisodeStore, StoredEpisode
+
+
+@dataclass(frozen=True)
+class Recording:
+    """One episode, whatever it comes from.
+
+    pictures: (step, camera -> uint8 [H, W, 3]), steps ascending. spans: (first step, subtask). keyframes: steps.
+    numbers: name -> (step, value), such as the planner's confidence. vectors: name -> float [T, D], a row a step.
+    """
+
+    name: str
+    instruction: str
+    control_hz: float
+    cameras: Sequence[str]
+    pictures: Iterable[tuple[int, Mapping[str, np.ndarray]]]
+    spans: Sequence[tuple[int, str]]
+    keyframes: Sequence[int]
+    numbers: Mapping[str, Iterable[tuple[int, float]]] = field(default_factory=dict)
+    vectors: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+
+def recording_of_episode(episode: Episode) -> Recording:
+    """A demonstration: pictures at the steps at which some were taken."""
+    steps = [int(step) for step in np.flatnonzero(episode.image_steps)]
+
+    def pictures() -> Iterator[tuple[int, Mapping[str, np.ndarray]]]:
+        for step in steps:
+            yield step, {name: frames[step] for name, frames in episode.images.items()}
+
+    spans = [(span.start, span.label) for span in episode.subtasks]
+    vectors = {"state": episode.state, "actions": episode.actions}
+    name = f"{episode.task}, seed {episode.seed}"
+    return Recording(
+        name,
+        episode.instruction,
+        episode.control_hz,
+        list(episode.images),
+        pictures(),
+        spans,
+        episode.keyframes,
+        {},
+        vectors,
+    )
+
+
+def recording_of_served(store: EpisodeStore, stored: StoredEpisode, control_hz: float) -> Recording:
+    """An episode that a server kept: what the planner said, and the pictures that were stored."""
+    frames = (store.frame(stored.key, step) for step in stored.picture_steps)
+    first = next((store.frame(stored.key, step).images for step in stored.picture_steps[:1]), {})
+    spans = [(plan.step, plan.subtask) for plan in stored.plans if plan.subtask is not None]
+    kept = set(stored.picture_steps)
+    nominated = sorted({step for plan in stored.plans for step in plan.keyframe_steps} & kept)
+    confidence = [(plan.step, plan.confidence) for plan in stored.plans if plan.confidence is not None]
+    return Recording(
+        stored.episode_id,
+        stored.instruction,
+        control_hz,
+        sorted(first),
+        ((frame.step, frame.images) for frame in frames),
+        [span for i, span in enumerate(spans) if i == 0 or spans[i - 1][1] != span[1]],
+        nominated,
+        {"confidence": confidence},
+    )
+
+
+def recording_of_kept(state_dir: Path, episode_id: str, control_hz: float) -> Recording:
+    """An episode of a server's state folder. Raises ValueError where it is not there."""
+    if not (state_dir / "episodes.db").exists():
+        raise ValueError(f"{state_dir} holds no episodes.db: name the --state-dir of `predimem serve`")
+    store = EpisodeStore(state_dir, StateConfig())
+    if (stored := store.find(episode_id)) is None:
+        known = ", ".join(episode["episode_id"] for episode in store.list()[:10])
+        raise ValueError(f"{state_dir} has no episode {episode_id!r}; the last ones are: {known or 'none'}")
+    return recording_of_served(store, stored, control_hz)
+
+
+def write_rerun(recording: Recording, path: Path) -> Path:
+    """Write `path`, an .rrd file, anew. Raises ValueError where rerun-sdk is not installed."""
+    try:
+        import rerun as rr
+    except ModuleNotFoundError as error:
+        raise ValueError("exporting for Rerun needs rerun-sdk: pip install 'predimem[export]'") from error
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    stream: Any = rr.RecordingStream("predimem", recording_id=recording.name)
+    stream.save(partial, default_blueprint=_layout(recording))
+    stream.send_recording_name(recording.name)
+    stream.log("instruction", rr.TextDocument(recording.instruction), static=True)
+
+    def at(step: int) -> None:
+        stream.set_time("step", sequence=step)
+        stream.set_time("time", duration=step / recording.control_hz)
+
+    keyframes = set(recording.keyframes)
+    for step, images in recording.pictures:
+        at(step)
+        for camera, image in images.items():
+            stream.log(f"cameras/{camera}", rr.EncodedImage(contents=jpeg(image), media_type="image/jpeg"))
+            if step in keyframes:
+                stream.log(f"keyframes/{camera}", rr.EncodedImage(contents=jpeg(image), media_type="image/jpeg"))
+    for step in sorted(keyframes):
+        at(step)
+        stream.log("events", rr.TextLog(f"keyframe: step {step}", level="WARN"))
+    for step, subtask in recording.spans:
+        at(step)
+        stream.log("subtask", rr.TextDocument(subtask))
+        stream.log("events", rr.TextLog(subtask, level="INFO"))
+    for name, values in recording.numbers.items():
+        for step, value in values:
+            at(step)
+            stream.log(name, rr.Scalars(value))
+    for name, rows in recording.vectors.items():
+        for step, row in enumerate(rows):
+            at(step)
+            stream.log(name, rr.Scalars(row))
+    stream.flush(blocking=True)
+    stream.disconnect()
+    partial.replace(path)
+    return path
+
+
+def _layout(recording: Recording) -> Any:
+    """Cameras above, keyframes and what was said in the middle, numbers below."""
+    import rerun.blueprint as rrb
+
+    cameras = [rrb.Spatial2DView(origin=f"cameras/{name}", name=name) for name in recording.cameras]
+    kept = [rrb.Spatial2DView(origin=f"keyframes/{name}", name=f"keyframe, {name}") for name in recording.cameras]
+    said = [
+        rrb.TextDocumentView(origin="instruction", name="instruction"),
+        rrb.TextDocumentView(origin="subtask", name="subtask"),
+        rrb.TextLogView(origin="events", name="events"),
+    ]
+    plots = [rrb.TimeSeriesView(origin=name, name=name) for name in (*recording.numbers, *recording.vectors)]
+    rows = [rrb.Horizontal(*cameras, rrb.Vertical(*said)), rrb.Horizontal(*kept, *plots)]
+    return rrb.Blueprint(rrb.Vertical(*rows, row_shares=[3, 2]), collapse_panels=True)

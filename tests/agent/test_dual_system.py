@@ -1,0 +1,183 @@
+"""The dual system in simulated and in real time, with every expected number worked out by hand."""
+
+import time
+
+import numpy as np
+import pytest
+
+from memory_bank import MemoryBank, MemoryConfig
+from predimem.agent.clock import RealClock, SimulatedClock
+from predimem.agent.dual_system import DualSystemAgent, DualSystemConfig
+from predimem.agent.recording import TraceRecorder
+from predimem.agent.runtime import run_episode
+from predimem.agent.worker import PlannerWorker
+from tests.fakes import (
+    Answered,
+    BlockingPlanner,
+    CountingEnvironment,
+    RaisingPlanner,
+    ScriptedPlanner,
+    StepPlanner,
+    StepPolicy,
+)
+
+
+def play(environment, planner, policy, clock, execute_steps=4, memory=None, plan_every_steps=1, **switching):
+    worker = PlannerWorker(planner, clock)
+    bank = MemoryBank(memory or MemoryConfig(recent_window=2, cluster_gap_steps=0))
+    config = DualSystemConfig(execute_steps, plan_every_steps, **switching)
+    agent = DualSystemAgent(bank, worker, policy, clock, environment.hold_action, config)
+    recorder = TraceRecorder()
+    result = run_episode(environment, agent, "count", "test", seed=0, subscribers=[recorder])
+    agent.close()
+    return result, recorder.trace, agent
+
+
+def test_simulated_latencies_are_charged_in_control_steps():
+    environment, policy = CountingEnvironment(horizon=8), StepPolicy()
+    clock = SimulatedClock(s1_latency_steps=1, s2_latency_steps=2)
+    result, trace, agent = play(environment, StepPlanner(every=100), policy, clock)
+    ticks = trace["ticks"]
+    assert result.status == "failure" and result.steps == 8 and result.metrics == {"touched": 1.0}
+    # plans asked at 0, 2, 4, 6 arrive at 2, 4, 6; the first chunk is asked at 2 and there at 3
+    assert [t["plan_age_steps"] for t in ticks] == [None, None, 2, 3, 2, 3, 2, 3]
+    assert [t["held_action"] for t in ticks] == [True, True, True, False, False, False, False, False]
+    assert policy.calls == [(2, "phase 0"), (6, "phase 0")]
+    assert [a[0] for a in environment.actions] == [-1, -1, -1, 3, 4, 5, 6, 7]
+    assert agent.bank.keyframe_steps == (0, 2, 4)  # the step that each plan saw, not when it arrived
+
+
+def test_a_new_subtask_forces_a_new_chunk_and_the_bridge_is_marked_stale():
+    environment, policy = CountingEnvironment(horizon=9), StepPolicy()
+    clock = SimulatedClock(s1_latency_steps=1, s2_latency_steps=2)
+    _, trace, _ = play(environment, StepPlanner(every=4), policy, clock, execute_steps=8)
+    assert policy.calls == [(2, "phase 0"), (6, "phase 1")]
+    assert [t["stale_action"] for t in trace["ticks"]] == [i == 6 for i in range(9)]
+    assert [a[1] for a in environment.actions[3:]] == [0, 0, 0, 0, 1, 1]
+
+
+def test_s2_is_asked_at_its_own_rate_and_sees_every_frame():
+    planner, clock = StepPlanner(every=100), SimulatedClock(s1_latency_steps=0, s2_latency_steps=5)
+    _, trace, _ = play(CountingEnvironment(horizon=14), planner, StepPolicy(), clock, plan_every_steps=4)
+    # asked at 0 (there at 5, when 4 has passed) and at 8 (there at 13), at 12 it is busy
+    assert [snapshot.step for snapshot in planner.seen] == [0, 8]
+    assert [[frame.step for frame in snapshot.recent] for snapshot in planner.seen] == [[0], [7, 8]]
+    assert [i for i, t in enumerate(trace["ticks"]) if t["plan_arrived"]] == [5, 13]
+    with pytest.raises(ValueError, match="plan_every_steps must be at least 1, got 0"):
+        DualSystemConfig(plan_every_steps=0)
+
+
+def test_zero_latency_and_repeatability():
+    clock = SimulatedClock(0, 0)
+    first = play(CountingEnvironment(), StepPlanner(), StepPolicy(), clock)[1]
+    second = play(CountingEnvironment(), StepPlanner(), StepPolicy(), clock)[1]
+    drop = {"s1_latency_s", "s2_latency_s"}
+    strip = lambda trace: [{k: v for k, v in t.items() if k not in drop} for t in trace["ticks"]]  # noqa: E731
+    assert strip(first) == strip(second)
+    assert [t["plan_age_steps"] for t in first["ticks"]][:3] == [None, 1, 1]
+
+
+def test_an_invalid_answer_keeps_the_last_subtask_and_is_recorded():
+    clock = SimulatedClock(0, 1)
+    planner = StepPlanner(every=2, invalid_at=4)
+    _, trace, _ = play(CountingEnvironment(horizon=7), planner, StepPolicy(), clock)
+    assert [t["subtask"] for t in trace["ticks"]] == ["", *["phase 0"] * 2, *["phase 1"] * 3, "phase 2"]
+    assert [t["plan_error"] for t in trace["ticks"]][5] == "not valid JSON"
+    assert trace["ticks"][5]["plan_age_steps"] == 2  # counted from the last plan that was followed
+
+
+def follow(answers, **switching):
+    """Ticks and bank of an episode in which one plan arrives at every step from 1 on: (subtask, confidence)."""
+    planner = ScriptedPlanner([Answered(*answer) for answer in answers])
+    environment = CountingEnvironment(horizon=len(answers) + 1)
+    memory = MemoryConfig(recent_window=2, cluster_gap_steps=0, past_subtasks=True)
+    clock = SimulatedClock(0, 1)
+    _, trace, agent = play(environment, planner, StepPolicy(number_of=len), clock, memory=memory, **switching)
+    return trace["ticks"], agent.bank
+
+
+def test_a_change_of_subtask_waits_for_confirmation():
+    named = ["a", "b", "a", "b", "c", "c", "c", None, "b", None, "b", "b"]
+    ticks, bank = follow([(name, 0.5) for name in named], confirm_plans=2)
+    #       none yet, a: the first is taken; one b is not enough, nor two that "a", c or no answer come between
+    assert "".join(tick["subtask"] or "-" for tick in ticks) == "-aaaaa" + "cccccc" + "b"
+    assert [tick["plan_age_steps"] for tick in ticks] == [None, 1, 2, 1, 2, 3, 1, 1, 2, 3, 4, 5, 1]
+    assert [tick["plan_text"] for tick in ticks[1:]] == [str(name) for name in named]  # what was said, followed or not
+    assert all(tick["plan_arrived"] for tick in ticks[1:])
+    assert bank.keyframe_steps == tuple(range(len(named)))  # of every plan
+    assert bank.snapshot().past_subtasks == ("a", "c", "b")  # what was followed
+    unfiltered, _ = follow([(name, 0.5) for name in named])
+    assert "".join(tick["subtask"] or "-" for tick in unfiltered) == "-ababccccbbbb"
+
+
+def test_an_unsure_plan_changes_no_subtask():
+    answers = [("a", 0.1), ("b", 0.4), ("b", 0.6), ("a", None), ("b", 0.9), ("b", 0.59), ("b", 0.9), ("a", 0.2)]
+    ticks, _ = follow(answers, min_confidence=0.6)
+    assert "".join(tick["subtask"] or "-" for tick in ticks) == "-aababbbb"
+    assert [tick["plan_confidence"] for tick in ticks[1:]] == [confidence for _, confidence in answers]
+    ticks, _ = follow(answers, min_confidence=0.6, confirm_plans=2)
+    assert "".join(tick["subtask"] or "-" for tick in ticks) == "-aaaaaaaa"
+    for wrong in ({"confirm_plans": 0}, {"min_confidence": 1.1}, {"min_confidence": -0.1}):
+        with pytest.raises(ValueError, match="must be"):
+            DualSystemConfig(**wrong)
+
+
+def test_s1_never_waits_for_s2():
+    environment, planner = CountingEnvironment(horizon=30), BlockingPlanner()
+    began = time.perf_counter()
+    result, trace, _ = play_with_blocked_planner(environment, planner)
+    assert time.perf_counter() - began < 2.0
+    assert result.steps == 30 and all(t["held_action"] for t in trace["ticks"])
+    assert planner.seen == [0]
+
+
+def play_with_blocked_planner(environment, planner):
+    clock = RealClock(control_hz=1000.0)
+    worker = PlannerWorker(planner, clock)
+    agent = DualSystemAgent(
+        MemoryBank(MemoryConfig(recent_window=2)), worker, StepPolicy(), clock, environment.hold_action
+    )
+    recorder = TraceRecorder()
+    result = run_episode(environment, agent, "count", "test", seed=0, subscribers=[recorder])
+    planner.release.set()
+    agent.close()
+    return result, recorder.trace, agent
+
+
+def test_real_time_keeps_the_control_period():
+    environment = CountingEnvironment(horizon=10)
+    began = time.perf_counter()
+    play(environment, StepPlanner(), StepPolicy(), RealClock(control_hz=100.0))
+    assert time.perf_counter() - began >= 0.09
+
+
+def test_the_plan_of_an_old_episode_is_dropped():
+    environment, policy = CountingEnvironment(horizon=3), StepPolicy()
+    clock = SimulatedClock(0, 2)
+    worker = PlannerWorker(StepPlanner(every=1), clock)
+    agent = DualSystemAgent(MemoryBank(), worker, policy, clock, environment.hold_action)
+    for seed in (0, 1):
+        recorder = TraceRecorder()
+        run_episode(environment, agent, "count", "test", seed, subscribers=[recorder])
+        assert [t["subtask"] for t in recorder.trace["ticks"]] == ["", "", "phase 0"]
+    agent.close()
+
+
+@pytest.mark.parametrize(
+    ("environment", "planner", "message"),
+    [
+        (CountingEnvironment(fail_at=3), StepPlanner(), "simulator exploded"),
+        (CountingEnvironment(), RaisingPlanner(), "out of memory"),
+    ],
+)
+def test_a_crash_is_an_error_never_a_failure(environment, planner, message):
+    result, trace, _ = play(environment, planner, StepPolicy(), SimulatedClock(0, 1))
+    assert result.status == "error" and message in result.message
+    assert trace["result"]["status"] == "error"
+
+
+def test_success_ends_the_episode():
+    environment = CountingEnvironment(horizon=20, goal=6.0)
+    result, *_ = play(environment, StepPlanner(), StepPolicy(), SimulatedClock(0, 1))
+    assert (result.status, result.steps, result.stages_passed) == ("success", 7, 1)
+    assert np.all(np.isfinite(environment.actions))

@@ -1,0 +1,115 @@
+"""The command line as a user meets it: in a process of its own, with good and with bad input."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def predimem(*arguments: str, timeout_s: float = 300, env: Any = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "predimem.cli", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, cwd=ROOT, env=env)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        [],
+        ["eval"],
+        ["play"],
+        ["demo"],
+        ["harness"],
+        ["datagen"],
+        ["doctor"],
+        ["train", "planner"],
+        ["train", "actor"],
+        ["train", "arena"],
+    ],
+)
+def test_every_command_has_help(command):
+    result = predimem(*command, "--help")
+    assert result.returncode == 0 and "Usage" in result.stdout
+
+
+def test_help_needs_neither_torch_nor_a_simulator():
+    code = (
+        "import sys; from predimem import cli; import typer.testing as t;"
+        "t.CliRunner().invoke(cli.app, ['eval', '--help']);"
+        "assert not {'torch', 'sapien', 'mani_skill', 'transformers'} & set(sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["eval", "--tasks", "x", "--agent", "clever"], "unknown agent 'clever'; there are: predimem"),
+        (["eval", "--tasks", "x", "--weights", "nowhere"], "no weights for 'planner' in nowhere"),
+        (["eval", "--tasks", "x", "--suite", "y"], "suite: expected one of 'mikasa', 'arena', got 'y'"),
+        (["eval", "--tasks", "x", "--agent", "random", "--episodes", "0"], "episodes: expected at least 1"),
+        (["eval", "--agent", "random"], "mikasa: say which --tasks to play"),
+        (["eval", "--suite", "arena"], "unknown agent 'predimem'; there are: oracle, script, random; learned systems"),
+        (["eval", "--config", "configs/eval/arena.yaml", "--weights", "nowhere"], "no weights for 'arena-planner' in"),
+        (["eval", "--config", "configs/eval/arena.yaml", "--agent", "x"], "there are: predimem, no-head, no-keyframes"),
+        (["eval", "--config", "configs/eval/arena_studies.yaml", "--tasks", "99"], "left out: window-1: no weights"),
+        (["eval", "--config", "nowhere.yaml"], "config file not found: nowhere.yaml"),
+        (["eval", "--verify", "results/arena_windows.json"], "no weights for 'arena-planner-window-1' in"),
+        (["eval", "--verify", "nowhere.json"], "nowhere.json is no results.json of `predimem eval`"),
+        (["eval", "--suite", "arena", "--agent", "oracle", "--tasks", "99"], "unknown arena task '99'"),
+        (["eval", "--suite", "arena", "--agent", "oracle", "--tasks", "4,04"], "unknown arena task '04'"),
+        (["eval", "--suite", "arena", "--agent", "script", "--seed-start", "-1"], "seed_start: expected at least 0"),
+        (["play", "--task", "99"], "unknown arena task '99'"),
+        (["play", "--task", "4", "--agent", "clever"], "unknown agent 'clever'; there are: oracle, script, random"),
+        (["play", "--task", "4", "--agent", "predimem"], "add --config configs/eval/arena.yaml"),
+        (["play", "--task", "4", "--seed", "-3"], "expected a seed in [0, 2**32), got -3"),
+        (["eval", "--tasks", "x", "--time", "dream"], "expected one of 'simulated', 'real', got 'dream'"),
+        (["eval", "--tasks", "x", "--s2-latency", "-1"], "latencies are control steps >= 0"),
+        (["datagen", "--config", "nowhere.yaml"], "config file not found: nowhere.yaml"),
+        (["train", "actor", "--config", "nowhere.yaml"], "config file not found: nowhere.yaml"),
+        (["verify", "actor", "--golden", "nowhere"], "nowhere is no folder of golden tensors"),
+    ],
+)
+def test_bad_input_is_one_clear_line(arguments, message):
+    result = predimem(*arguments)
+    assert result.returncode == 1
+    assert message in result.stderr and "Traceback" not in result.stderr
+
+
+def test_without_a_vulkan_driver_there_is_no_video():
+    environment = os.environ | {"VK_ICD_FILENAMES": "nowhere.json"}
+    for arguments in (["play", "--task", "4"], ["eval", "--suite", "arena", "--agent", "oracle", "--videos", "1"]):
+        result = predimem(*arguments, env=environment)
+        assert result.returncode == 1 and "VK_ICD_FILENAMES names nowhere.json" in result.stderr
+        assert "Traceback" not in result.stderr
+
+
+def test_unknown_config_key(tmp_path):
+    config = tmp_path / "actor.yaml"
+    config.write_text("learning_speed: 3\n")
+    result = predimem("train", "actor", "--config", str(config))
+    assert result.returncode == 1 and "unknown key 'learning_speed'" in result.stderr
+
+
+def test_verify_actor_against_the_golden_tensors():
+    result = predimem("verify", "actor", "--golden", "tests/golden/pi05_a")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.count("max abs error") == 3
+
+
+def test_the_shipped_system_plays_asynchronously(tmp_path):
+    """One episode of the default weights in SAPIEN, through to results, report and video."""
+    arguments = ["--tasks", "RememberColor3-VLA-v0", "--episodes", "1", "--rendering", "fast"]
+    result = predimem("eval", *arguments, "--agent", "predimem,random", "--out", str(tmp_path))
+    assert result.returncode == 0, result.stderr
+    results = json.loads((tmp_path / "results.json").read_text())
+    cell = results["results"]["RememberColor3-VLA-v0"]["predimem"]
+    assert cell["n"] == 1 and cell["errors"] == 0 and cell["keyframes_mean"] >= 1
+    assert "planner" in results["provenance"]["weights"]
+    assert "<html" in (tmp_path / "report.html").read_text()
+    assert len(list(tmp_path.rglob("*.mp4"))) == 2

@@ -1,0 +1,85 @@
+"""Folders of weights: found, hashed, and placed side by side so that equal files are kept once."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from predimem.core.weight_files import WeightsError, place_weights, weights_hash
+
+TOWER, TEXT = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "weights"
+
+
+def make(folder: Path, tower: str, text: str) -> Path:
+    folder.mkdir(parents=True)
+    (folder / TOWER).write_text(tower)
+    (folder / TEXT).write_text(text)
+    (folder / "tokenizer.json").write_text("words")
+    return folder
+
+
+def place(root: Path, name: str, tower: str, text: str) -> Path:
+    source = make(root.parent / f"made-{name}-{tower}-{text}", tower, text)
+    return place_weights(source, root, name)
+
+
+def test_equal_towers_are_kept_once(root: Path) -> None:
+    for name in ("b", "c", "a"):
+        place(root, name, "tower", f"text of {name}")
+    place(root, "d", "another tower", "text of d")
+    links = {
+        path.relative_to(root).as_posix(): path.readlink().as_posix() for path in root.rglob("*") if path.is_symlink()
+    }
+    assert links == {f"b/{TOWER}": f"../a/{TOWER}", f"c/{TOWER}": f"../a/{TOWER}"}
+    assert [(root / name / TOWER).read_text() for name in "abcd"] == ["tower"] * 3 + ["another tower"]
+    assert all(not (root / name / "tokenizer.json").is_symlink() for name in "abcd")
+
+
+def test_a_link_counts_as_its_file(root: Path) -> None:
+    alone = make(root.parent / "alone", "tower", "text")
+    place(root, "a", "tower", "something else")
+    linked = place_weights(alone, root, "b")
+    assert (linked / TOWER).is_symlink()
+    assert weights_hash(linked) == weights_hash(alone)
+    (root / "a" / TOWER).write_text("altered")
+    assert weights_hash(linked) != weights_hash(alone)
+
+
+def test_replacing_the_folder_that_holds_the_file(root: Path) -> None:
+    for name in "abc":
+        place(root, name, "tower", name)
+    place(root, "a", "new tower", "a")
+    assert [(root / name / TOWER).read_text() for name in "abc"] == ["new tower", "tower", "tower"]
+    assert (root / "c" / TOWER).readlink() == Path("..", "b", TOWER)
+    assert not (root / "b" / TOWER).is_symlink()
+    place(root, "b", "new tower", "b")
+    assert [(root / name / TOWER).read_text() for name in "abc"] == ["new tower", "new tower", "tower"]
+    assert not list(root.rglob("*.partial"))
+
+
+def test_a_folder_taken_away_from_its_neighbours_is_an_error_that_says_so(root: Path, tmp_path: Path) -> None:
+    place(root, "a", "tower", "a")
+    linked = place(root, "b", "tower", "b")
+    shutil.copytree(linked, tmp_path / "away" / "b", symlinks=True)
+    with pytest.raises(WeightsError, match=r"which is not there: .* side by side"):
+        weights_hash(tmp_path / "away" / "b")
+
+
+def test_links_survive_a_clone(root: Path, tmp_path: Path) -> None:
+    for name in "ab":
+        place(root, name, "tower", name)
+    git = ["git", "-c", "user.name=x", "-c", "user.email=x@example.org"]
+    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "weights"]):
+        subprocess.run([*git, *command], cwd=root, check=True)
+    subprocess.run(["git", "clone", "-q", str(root), str(tmp_path / "clone")], check=True)
+    assert (tmp_path / "clone" / "b" / TOWER).is_symlink()
+    for name in "ab":
+        assert weights_hash(tmp_path / "clone" / name) == weights_hash(root / name)

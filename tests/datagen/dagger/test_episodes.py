@@ -1,0 +1,118 @@
+"""Whole episodes from the command's own parts: stored, found again, the same for the same seed."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from datagen.dagger.agent import PracticeRuntime
+from datagen.dagger.config import DisturbanceConfig, PracticeConfig, TruthSpellConfig
+from datagen.dagger.generate import practice_summary, practise
+from datagen.dagger.recorder import END_STEPS, with_ends
+from datagen.dagger.worker import PracticeWorker
+from memory_bank import MemoryConfig
+from predimem.core.episodes import episode_checksum, episode_path, load_episode
+from predimem.core.types import MemorySnapshot, Plan
+from predimem.envs.arena.layout import draw_layout
+from predimem.envs.arena.tasks import task_of
+from predimem.jobs.tasks import Job, Outcome
+
+TASK = task_of(10)
+LABELS = [subtask.label for subtask in TASK.variants[draw_layout(TASK, 40_000).variant].subtasks]
+CONFIG = PracticeConfig(tasks=("10",), episodes=1, image_px=16, picture_every=10)
+
+
+def play(config: PracticeConfig, runtime: PracticeRuntime) -> Outcome:
+    """One episode, in this process."""
+    worker = PracticeWorker(config, {}, runtime)
+    try:
+        return worker.play(Job(TASK.name, config.first_seed))
+    finally:
+        worker.close()
+
+
+def test_a_disturbed_episode_is_labelled_with_what_was_right(tmp_path: Path) -> None:
+    disturbances = DisturbanceConfig(undisturbed_share=0.0, late_share=1.0, late_s=(1.0, 1.0))
+    config = replace(CONFIG, out=str(tmp_path / "a"), disturbances=disturbances)
+    (outcome,) = practise(config, PracticeRuntime("truth"), progress=False)
+    path = episode_path(tmp_path / "a", TASK.name, 40_000)
+    episode = load_episode(path)
+    assert outcome.kept and outcome.steps == len(episode) and outcome.report["ended"] == "success"
+    assert episode.success and [span.label for span in episode.subtasks] == LABELS
+    assert episode.actions.shape[1] == 8 and episode.state.shape[1] == 17
+    assert episode.image_steps.tolist() == [t % 10 == 0 for t in range(len(episode))]
+    assert np.ptp(episode.images["agentview_rgb"][0]) > 50
+    for span in episode.subtasks:
+        assert any(span.end - END_STEPS <= step < span.end for step in episode.keyframes), "how it ended"
+
+    spoken = episode.metadata["spoken"]
+    assert spoken[:2] == [[0, ""], [4, LABELS[0]]], "asked at once, answered 4 steps later"
+    assert all(step % 10 == 4 for step, _ in spoken[1:])
+    said = {label: step for step, label in reversed(spoken)}
+    for span in episode.subtasks[1:]:
+        assert said[span.label] >= span.start, "late, and the label does not wait for it"
+    assert {"late switch"} <= {event["kind"] for event in episode.metadata["events"]}
+
+    play(replace(config, out=str(tmp_path / "b")), PracticeRuntime("truth"))
+    assert episode_checksum(episode_path(tmp_path / "b", TASK.name, 40_000)) == episode_checksum(path)
+    before = path.stat().st_mtime_ns
+    again = practise(config, PracticeRuntime("truth"), progress=False)
+    assert again == [outcome] and path.stat().st_mtime_ns == before, "nothing is made twice"
+    assert "1 of 1 episodes" in practice_summary(again, tmp_path) and "success" in practice_summary(again, tmp_path)
+
+
+class PoursForever:
+    """A planner that never counts, and nominates the frame that it was asked at."""
+
+    spec = SimpleNamespace(memory=MemoryConfig(recent_window=2, recent_stride_steps=10))
+
+    def plan(self, snapshot: MemorySnapshot) -> Plan:
+        assert snapshot.step % 10 == 0 and snapshot.recent[-1].images["agentview_rgb"].shape == (16, 16, 3)
+        return Plan(snapshot.episode_id, snapshot.step, LABELS[2], (snapshot.step,))
+
+
+class Sleeps(PoursForever):
+    def plan(self, snapshot: MemorySnapshot) -> Plan:
+        return Plan(snapshot.episode_id, snapshot.step, None, error="no answer")
+
+
+@dataclass(frozen=True)
+class Runtime(PracticeRuntime):
+    """The real runtime with a planner of ours."""
+
+    def __post_init__(self) -> None:
+        """It needs no weights."""
+
+    def planner(self) -> PoursForever:
+        return PoursForever() if self.driver == "pours" else Sleeps()
+
+
+@pytest.mark.parametrize("driver, ended", [("pours", "a pour that was not due"), ("sleeps", "no progress")])
+def test_a_planner_drives_into_its_own_mistakes_and_the_labels_stay_right(
+    tmp_path: Path, driver: str, ended: str
+) -> None:
+    config = replace(
+        CONFIG,
+        out=str(tmp_path),
+        driver=driver,
+        max_overtime_s=0.0,
+        disturbances=DisturbanceConfig(undisturbed_share=1.0),
+        truth_spells=TruthSpellConfig(share=0.0, rescue_after_s=None),
+    )
+    outcome = play(config, Runtime(driver))
+    episode = load_episode(episode_path(tmp_path, TASK.name, 40_000))
+    assert outcome.kept and not episode.success and episode.metadata["ended"] == ended == outcome.report["ended"]
+    labels = [span.label for span in episode.subtasks]
+    if driver == "sleeps":
+        assert labels == LABELS[:1] and len(episode) == TASK.budgets_steps[0] + 1
+        assert episode.metadata["nominated_steps"] == [] and episode.metadata["spoken"] == [[0, ""]]
+    else:
+        assert labels == LABELS
+        steps, times = episode.metadata["nominated_steps"], episode.metadata["nominated_at"]
+        assert steps == list(range(0, steps[-1] + 1, 10)) and times == [step + 4 for step in steps]
+
+
+def test_every_subtask_has_a_keyframe_near_its_end() -> None:
+    assert with_ends((5, 30, 95), (40, 60, 100)) == (5, 30, 59, 95)

@@ -1,0 +1,129 @@
+"""Collection end to end on a point: resuming, Ctrl-C, discarding, seeds, and what is stored."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from datagen.demos.mikasa import CollectConfig, ExpertWorker, TaskSeeds, collect
+from datagen.demos.record import PerturbationConfig, record_episode, spans
+from predimem.core.config import ConfigError, load_config
+from predimem.core.episodes import Episode, episode_path, list_episodes, load_episode
+from predimem.jobs.runner import BackendConfig
+from predimem.jobs.tasks import Job
+from tests.datagen.point_environment import PointEnvironment
+
+ROOT = Path(__file__).parents[3]
+CLEAN = PerturbationConfig(noise_share=0.0, detour_share=0.0)
+NOISY = PerturbationConfig(noise_share=1.0, detour_share=0.0)
+DETOUR = PerturbationConfig(noise_share=0.0, detour_share=1.0)
+
+
+def record(perturbation: PerturbationConfig) -> Episode:
+    return record_episode(PointEnvironment("point"), "point", 1001, perturbation)
+
+
+def test_a_clean_episode() -> None:
+    episode = record(CLEAN)
+    assert episode.success and episode.goal == "touch the blue cube" and len(episode) == 16
+    assert [(s.start, s.end, s.label) for s in episode.subtasks] == [
+        (0, 2, "watch"),
+        (2, 4, "wait"),
+        (4, 16, "touch the blue cube"),
+    ]
+    assert episode.keyframes[0] == 0 and len(episode.keyframes) == 2  # at rest, and at rest over the cube
+    assert episode.alternatives is not None
+    now = episode.alternatives.chunks[:, 4, 0]  # "touch the blue cube" is what it did
+    np.testing.assert_allclose(episode.actions[4:], now[4:], atol=1e-6)
+    np.testing.assert_array_equal(episode.images["base_camera"][:, 0, 0, 0], range(16))
+
+
+def test_perturbed_episodes_keep_the_experts_labels() -> None:
+    clean, noisy, detour = record(CLEAN), record(NOISY), record(DETOUR)
+    assert clean.subtasks == noisy.subtasks == detour.subtasks
+    assert not np.allclose(clean.actions[4:], noisy.actions[4:], atol=0.05)
+    assert not np.allclose(clean.actions[4], detour.actions[4], atol=0.05)
+    assert detour.alternatives is not None and clean.alternatives is not None
+    np.testing.assert_array_equal(detour.alternatives.chunks[4], clean.alternatives.chunks[4])
+    assert noisy.metadata["noise_std"] == 0.35 and detour.metadata["detour_steps"] == 5
+
+
+def test_the_seed_determines_an_episode() -> None:
+    np.testing.assert_array_equal(record(NOISY).actions, record(NOISY).actions)
+
+
+def test_collect_discards_failures_resumes_and_counts(tmp_path: Path) -> None:
+    tasks = (TaskSeeds("point", 3), TaskSeeds("deaf", 2, first_seed=2000))
+    config = CollectConfig(out=str(tmp_path), tasks=tasks, perturbation=CLEAN)
+    summary = collect(config, PointEnvironment, BackendConfig(workers=2), progress=False)
+    assert summary["tasks"]["point"]["episodes"] == 3 and summary["tasks"]["point"]["yield"] == 1.0
+    assert summary["tasks"]["point"]["lengths"] == {"16": 3}
+    assert summary["tasks"]["deaf"]["discarded"] == {"expert failed": 2}
+    assert (tmp_path / "summary.json").is_file() and len(list_episodes(tmp_path)) == 3
+    kept = {path: path.stat().st_mtime_ns for path in list_episodes(tmp_path)}
+    episode_path(tmp_path, "point", 1001).unlink()
+    collect(config, PointEnvironment, progress=False)
+    new = {path: path.stat().st_mtime_ns for path in list_episodes(tmp_path)}
+    assert {path.name for path in new if new[path] != kept[path]} == {"seed0000001001.h5"}
+
+
+def test_a_perturbed_failure_is_kept(tmp_path: Path) -> None:
+    config = CollectConfig(out=str(tmp_path), perturbation=NOISY)
+    assert ExpertWorker(config, PointEnvironment).play(Job("deaf", 1000)).kept
+    assert not load_episode(episode_path(tmp_path, "deaf", 1000)).success
+
+
+def test_ctrl_c_leaves_whole_episodes_and_the_next_run_goes_on(tmp_path: Path) -> None:
+    script = f"""
+from datagen.demos.mikasa import *
+from tests.datagen.point_environment import PointEnvironment
+if __name__ == "__main__":
+    tasks = (TaskSeeds("point", 5000),)
+    collect(CollectConfig(out={str(tmp_path)!r}, tasks=tasks), PointEnvironment)
+"""
+    path = tmp_path / "run.py"
+    path.write_text(script)
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen([sys.executable, path], env=environ, stderr=subprocess.PIPE)
+    deadline = time.time() + 60
+    while len(list(tmp_path.rglob("seed*.h5"))) < 3 and time.time() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=30)
+    assert b"KeyboardInterrupt" in stderr and process.returncode != 0
+    stored = list_episodes(tmp_path)
+    assert 3 <= len(stored) < 5000
+    for episode in stored:
+        load_episode(episode)  # verifies the checksum
+    config = CollectConfig(out=str(tmp_path), tasks=(TaskSeeds("point", 4),))
+    assert collect(config, PointEnvironment, progress=False)["tasks"]["point"]["episodes"] == 4
+
+
+@pytest.mark.parametrize(("first", "count"), [(900_000, 1), (99_990, 20), (999, 5), (4_242_424_242, 1)])
+def test_evaluation_seeds_are_refused(first: int, count: int) -> None:
+    with pytest.raises(ValueError, match="is not a training seed"):
+        TaskSeeds("point", count, first_seed=first)
+
+
+def test_the_shipped_config_is_the_default() -> None:
+    assert load_config(CollectConfig, ROOT / "configs/datagen_mikasa.yaml") == CollectConfig()
+
+
+def test_an_unknown_key_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text("tasks:\n  - {task: point, episodes: 1, seeds: 3}\n")
+    with pytest.raises(ConfigError, match="unknown key 'seeds'"):
+        load_config(CollectConfig, path)
+
+
+def test_spans() -> None:
+    assert [(s.start, s.end, s.label) for s in spans(["a", "a", "b", "a"])] == [
+        (0, 2, "a"),
+        (2, 3, "b"),
+        (3, 4, "a"),
+    ]

@@ -1,0 +1,101 @@
+"""A worker of few dependencies: it stores real episodes of four steps, and can be told to fail."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from predimem.core.episodes import Episode, SubtaskSpan, episode_path, save_episode
+from predimem.jobs.journal import Journal
+from predimem.jobs.tasks import Job, Outcome
+
+STEPS = 4
+
+
+@dataclass(frozen=True)
+class SmallWorker:
+    """Notes in `starts.txt` which job it begins and as which process. Seeds divisible by 7 are failures.
+
+    crash_seed kills the worker whenever it is played, crash_after_seed once its episode is stored;
+    error_seeds raise; hang_seed does not end. together: an episode lasts until so many workers have begun one.
+    """
+
+    out: str
+    delay_s: float = 0.0
+    crash_seed: int | None = None
+    crash_after_seed: int | None = None
+    error_seeds: tuple[int, ...] = ()
+    hang_seed: int | None = None
+    together: int = 1
+
+    def play(self, job: Job) -> Outcome:
+        with open(f"{self.out}/starts.txt", "a") as file:
+            file.write(f"{job.task} {job.seed} {os.getpid()}\n")
+        while len({process for _, _, process in starts(Path(self.out))}) < self.together:
+            time.sleep(0.02)
+        time.sleep(3600 if job.seed == self.hang_seed else self.delay_s)
+        if job.seed == self.crash_seed:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if job.seed in self.error_seeds:
+            raise LookupError(f"no {job.seed} in the drawer: look elsewhere")
+        if job.seed % 7 == 0:
+            return Outcome(job.task, job.seed, kept=False, cause="dropped the butter", seconds=self.delay_s)
+        save_episode(episode_path(self.out, job.task, job.seed), small_episode(job))
+        if job.seed == self.crash_after_seed:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return Outcome(job.task, job.seed, kept=True, steps=STEPS, seconds=self.delay_s, report={"retries": 1})
+
+    def close(self) -> None:
+        Path(self.out, f"closed{os.getpid()}").touch()
+
+
+def small_episode(job: Job) -> Episode:
+    return Episode(
+        suite="test",
+        task=job.task,
+        seed=job.seed,
+        instruction="wait",
+        control_hz=20.0,
+        success=True,
+        images={"camera": np.full((STEPS, 8, 8, 3), job.seed % 256, np.uint8)},
+        state=np.zeros((STEPS, 7), np.float32),
+        actions=np.full((STEPS, 7), job.seed, np.float32),
+        subtasks=(SubtaskSpan(0, STEPS, "wait"),),
+        keyframes=(0,),
+    )
+
+
+def broken_worker() -> SmallWorker:
+    raise FileNotFoundError("no robot description")
+
+
+def dying_worker() -> SmallWorker:
+    os._exit(7)
+
+
+def open_journal(out: Path, workers: int = 1, speed: float = 0.1) -> Journal:
+    return Journal(out, {"workers": workers, "speed": speed}, episode_path_in(out), may_differ=("workers",))
+
+
+def episode_path_in(out: Path):
+    return lambda job: episode_path(out, job.task, job.seed)
+
+
+def starts(out: Path) -> list[tuple[str, int, int]]:
+    """(task, seed, process) of every beginning."""
+    path = out / "starts.txt"
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [(task, int(seed), int(process)) for task, seed, process in map(str.split, lines)]
+
+
+def wait_for_starts(out: Path, count: int, timeout_s: float = 60.0) -> list[tuple[str, int, int]]:
+    deadline = time.monotonic() + timeout_s
+    while len(starts(out)) < count:
+        assert time.monotonic() < deadline, f"only {starts(out)} after {timeout_s} s"
+        time.sleep(0.02)
+    return starts(out)

@@ -1,0 +1,269 @@
+"""`predimem train arena`: its stages, what is skipped, how it stops and goes on; and all of it once, tiny."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from actor.train import DaggerConfig
+from predimem.core.config import ConfigError, from_dict, load_config
+from predimem.core.seeds import TRAINING_SEEDS
+from predimem.evaluation.run.config import evaluation_settings
+from predimem.pipelines.retrain import ACTOR, DATA, PLANNER, RetrainConfig, Stage, choose_stages, plan_stages
+from predimem.pipelines.stages import StageError, is_done, run_stages
+
+ROOT = Path(__file__).parents[2]
+CONFIG = ROOT / "configs" / "train_arena.yaml"
+
+
+@pytest.fixture(autouse=True)
+def _from_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> RetrainConfig:
+    return replace(load_config(RetrainConfig, CONFIG), out=str(tmp_path / "out"))
+
+
+def test_each_stage_comes_after_what_it_needs(config: RetrainConfig) -> None:
+    stages = plan_stages(config)
+    names = [stage.name for stage in stages]
+    assert len(set(names)) == len(names)
+    for stage in stages:
+        assert all(names.index(need) < names.index(stage.name) for need in stage.needs)
+    assert names.index("practice-2") < names.index("arena-actor") < names.index("practice-3")  # it is the hand there
+    assert names.index("practice-3") < names.index("arena-planner") < names.index("arena-planner-recent")
+
+
+def test_it_makes_the_weights_of_every_row(config: RetrainConfig) -> None:
+    rows = evaluation_settings(ROOT / "configs" / "eval" / "arena.yaml", {}).rows.values()
+    assert {name for row in rows for name in row.weights} == {s.weights for s in plan_stages(config)} - {None}
+
+
+def test_who_drives_and_who_learns_from_what(config: RetrainConfig) -> None:
+    stages = {stage.name: stage for stage in plan_stages(config)}
+    first, second, third, last = (stages[f"practice-{number}"].config for number in range(4))
+    assert first["driver"] == "truth" and second["driver"] == str(stages["planner-round-0"].result)
+    assert stages["planner-round-0"].config["episodes"] == [first["out"]]
+    assert third["driver"] == str(stages["planner-round-1"].result)
+    assert [practice["hand"] for practice in (first, second, third)] == ["skills", "skills", "expert"]
+    assert last["hand"] == str(stages["arena-actor"].result)
+    rounds = [first["out"], second["out"], third["out"], last["out"]]
+    trained = [s for s in stages.values() if s.weights and s.config["episodes"] == rounds]
+    assert {s.config["vision"]["directory"] for s in trained} == {
+        stages["planner-round-0"].config["vision"]["directory"]
+    }
+    assert {s.config["vision"]["scenes"] for s in trained} == {stages["scenes"].config["out"]}
+    assert len(trained) == 5 and trained[0].config["memory"] != trained[1].config["memory"]
+    untrained = stages["arena-planner-untrained"]
+    assert untrained.needs == () and untrained.config["vision"] is None and untrained.config["sft"]["epochs"] == 0
+
+
+def test_another_actor_goes_on_from_the_first_with_all_that_it_had(config: RetrainConfig) -> None:
+    from actor.train import ActorTrainConfig
+
+    stages = {stage.name: stage for stage in plan_stages(config)}
+    first, other = (from_dict(ActorTrainConfig, stages[f"arena-actor{name}"].config) for name in ("", "-reactive"))
+    assert other.continue_from == str(stages["arena-actor"].result) and other.episodes == first.episodes
+    assert other.more_episodes == tuple(f"{first.out}/rollouts{number}" for number in range(3))
+    assert other.dagger.rounds == 0 and other.sampling.instruction_share == 1.0
+
+
+def test_seeds_are_for_training_and_each_is_used_once(config: RetrainConfig) -> None:
+    seeds: list[int] = []
+    for stage in plan_stages(config):
+        if stage.kind == DATA:
+            seeds += range(stage.config["first_seed"], stage.config["first_seed"] + stage.config["episodes"])
+        elif dagger := stage.config.get("dagger"):
+            seeds += (s for k in range(dagger["rounds"] + 1) for s in from_dict(DaggerConfig, dagger).seeds(k))
+    assert len(set(seeds)) == len(seeds) and set(seeds) <= set(TRAINING_SEEDS)
+
+
+@pytest.mark.parametrize("tiny", [False, True])
+def test_every_config_is_one_that_its_command_reads(tmp_path: Path, tiny: bool) -> None:
+    from actor.train import ActorTrainConfig
+    from datagen.actor_data.config import SkillDataConfig
+    from datagen.dagger.config import PracticeConfig
+    from datagen.vision_data.config import ScenesConfig
+    from planner.train import TrainConfig
+
+    (tmp_path / "tiny.yaml").write_text(TINY)
+    suites = {"practice": PracticeConfig, "skills": SkillDataConfig, "scenes": ScenesConfig}
+    for stage in plan_stages(load_config(RetrainConfig, tmp_path / "tiny.yaml" if tiny else CONFIG)):
+        kinds: dict[str, Any] = {PLANNER: TrainConfig, ACTOR: ActorTrainConfig}
+        cls = kinds.get(stage.kind) or suites[stage.config["suite"]]
+        path = tmp_path / f"{stage.name}.yaml"
+        path.write_text(yaml.safe_dump(stage.config))
+        loaded = load_config(cls, path)
+        assert Path(loaded.out) in (stage.result, *stage.result.parents)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "says"),
+    [
+        ([{"episodes": 4, "first_seed": 2000}, {"episodes": 4, "first_seed": 2003}], "practises seed 2003"),
+        ([{"episodes": 4, "first_seed": 900000}], "not a training seed"),
+        ([], "at least one round"),
+    ],
+)
+def test_faulty_rounds(tmp_path: Path, rounds: list[dict[str, int]], says: str) -> None:
+    data = yaml.safe_load(CONFIG.read_text())
+    data["planners"]["rounds"] = rounds
+    (tmp_path / "bad.yaml").write_text(yaml.safe_dump(data))
+    with pytest.raises(ValueError, match=says):
+        load_config(RetrainConfig, tmp_path / "bad.yaml")
+
+
+def test_some_stages_and_what_they_need(config: RetrainConfig) -> None:
+    stages = plan_stages(config)
+    chosen = lambda *only: [stage.name for stage in choose_stages(stages, only)]  # noqa: E731
+    assert chosen() == [stage.name for stage in stages]
+    assert chosen("actor") == ["skills", "arena-actor", "arena-actor-reactive"]
+    assert chosen("arena-planner-untrained") == ["arena-planner-untrained"]
+    assert chosen("practice-1") == ["scenes", "practice-0", "planner-round-0", "practice-1"]
+    assert not {"skills", "arena-actor"} & set(chosen("practice-2"))
+    assert {"skills", "arena-actor"} < set(chosen("practice-3"))
+    with pytest.raises(ConfigError, match="no stage 'plannr'; there are: data, planner, actor"):
+        chosen("plannr")
+
+
+def make_stage(out: Path, name: str, *command: str, **config: object) -> Stage:
+    """A stage of a cheap command of `predimem`: the answer is its output folder."""
+    return Stage(name, DATA, command, out / "configs" / f"{name}.yaml", {**config}, out / name)
+
+
+def test_a_failing_stage_is_named_and_run_again(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path, "broken", "datagen", "--config", "nowhere.yaml")
+    for _ in range(2):
+        with pytest.raises(StageError, match=r"broken ended with code 1; .*predimem datagen --config nowhere.yaml"):
+            run_stages([stage], tmp_path)
+        assert not is_done(stage, tmp_path)
+
+
+def test_a_stage_without_its_result_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(StageError, match="left no"):
+        run_stages([make_stage(tmp_path, "empty", "--help")], tmp_path)
+
+
+def test_what_is_done_is_skipped_and_another_config_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    stage = make_stage(tmp_path, "help", "--help", steps=3)
+    stage.result.mkdir(parents=True)
+    run_stages([stage], tmp_path)
+    assert "done in" in capsys.readouterr().out and yaml.safe_load(stage.config_path.read_text()) == {"steps": 3}
+    run_stages([replace(stage, command=("no", "such", "command"))], tmp_path)
+    assert "[1/1] help: is there" in capsys.readouterr().out
+    with pytest.raises(ConfigError, match=r"the stage help of another config: steps \(was 3, is 4\)"):
+        run_stages([replace(stage, config={"steps": 4})], tmp_path)
+    stage.result.rmdir()
+    assert not is_done(stage, tmp_path)
+
+
+def test_weights_are_placed_and_placed_again_when_they_are_lost(tmp_path: Path) -> None:
+    stage = replace(make_stage(tmp_path, "help", "--help"), weights="arena-planner")
+    stage.result.mkdir(parents=True)
+    (stage.result / "model.safetensors").write_text("numbers")
+    for _ in range(2):
+        weights = run_stages([stage], tmp_path)
+        placed = weights / "arena-planner" / "model.safetensors"
+        assert placed.read_text() == "numbers"
+        placed.write_text("altered")
+
+
+TINY = """
+workers: 1
+tasks: ["6"]
+planners:
+  practice: configs/datagen_practice.yaml
+  practice_changes: {max_overtime_s: 3.0}
+  scenes: configs/datagen_scenes.yaml
+  scene_changes: {episodes: 2, frames: 4}
+  rounds: [{episodes: 1, first_seed: 46000}, {episodes: 1, first_seed: 44000}]
+  recipes:
+    arena-planner: configs/planner/arena.yaml
+    arena-planner-recent: configs/planner/arena_recent.yaml
+    arena-planner-untrained: configs/planner/arena_untrained.yaml
+  recipe_changes:
+    vision: {steps: 3, batch_size: 4, max_frames: 60}
+    dataset: {samples: 16}
+    sft: {batch_size: 4}
+actor:
+  skills: configs/datagen_skills.yaml
+  skill_changes: {tasks: ["2"], episodes: 2, frames: 2}
+  recipe: configs/actor/arena.yaml
+  variants: {arena-actor-reactive: configs/actor/arena_reactive.yaml}
+  recipe_changes:
+    steps: 3
+    threads: 1
+    val_every: 2
+    sampling: {frames_per_batch: 2}
+    dagger: {rounds: 1, episodes: 1, steps: 2}
+"""
+
+
+def start(*arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "predimem.cli", *arguments]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_it_ends_with_its_stage(tmp_path: Path, how: signal.Signals) -> None:
+    (tmp_path / "tiny.yaml").write_text(TINY)
+    process = start("train", "arena", "--config", str(tmp_path / "tiny.yaml"), "--out", str(tmp_path / "out"))
+    assert process.stdout is not None and "[1/10] scenes" in process.stdout.readline()
+    while not (running := children(process.pid)):
+        time.sleep(0.05)
+    process.send_signal(how)
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode != 0 and "interrupted in scenes: the same command goes on" in output
+    assert not any(Path(f"/proc/{pid}").exists() for pid in running)
+
+
+def children(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_everything_from_nothing_to_an_evaluation(tmp_path: Path) -> None:
+    """Every stage for real, with as little of everything as works; then the weights play."""
+    (tmp_path / "tiny.yaml").write_text(TINY)
+    out = tmp_path / "out"
+    arguments = ("train", "arena", "--config", str(tmp_path / "tiny.yaml"), "--out", str(out))
+    process = start(*arguments)
+    output, _ = process.communicate()
+    assert process.returncode == 0, output[-3000:]
+    weights = out / "weights"
+    assert sorted(p.name for p in weights.iterdir()) == [
+        "arena-actor",
+        "arena-actor-reactive",
+        "arena-planner",
+        "arena-planner-recent",
+        "arena-planner-untrained",
+    ]
+    tower = "model-00001-of-00002.safetensors"
+    assert (weights / "arena-planner-recent" / tower).readlink() == Path("..", "arena-planner", tower)
+    again = subprocess.run(
+        [sys.executable, "-m", "predimem.cli", *arguments], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert again.stdout.count("is there") == 10
+    rows = ("predimem", "no-keyframes-skills", "no-robot-data-skills")
+    evaluated = start(
+        "eval", "--config", "configs/eval/arena.yaml", "--weights", str(weights), "--tasks", "6", "--episodes", "1",
+        "--agents", ",".join(rows), "--workers", "1", "--out", str(tmp_path / "eval"),
+    )  # fmt: skip
+    output, _ = evaluated.communicate()
+    assert evaluated.returncode == 0, output[-3000:]
+    results = json.loads((tmp_path / "eval" / "results.json").read_text())
+    assert set(results["provenance"]["rows"]) >= set(rows)
+    assert os.environ.get("HF_HUB_OFFLINE") == "1"  # nothing was downloaded

@@ -1,0 +1,189 @@
+"""Servers for tests: real processes with small models, and the clients that robots use."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from memory_bank import MemoryConfig
+from predimem.core.types import ActionChunk, MemorySnapshot, Observation, Plan
+from predimem.serving.config import ServeConfig
+from predimem.serving.robot import RobotSpec, Served
+
+ROOT = Path(__file__).parents[2]
+CAMERAS = ("cam_a", "cam_b")
+SIDE = 8
+ROBOT = RobotSpec(CAMERAS, (SIDE, SIDE), 3, 2)
+MEMORY = MemoryConfig(recent_window=2, cluster_gap_steps=1)
+HORIZON = 8
+
+
+class MarkPlanner:
+    """The subtask is the red value of the newest picture; values from 200 on are nominated as keyframes.
+
+    Pictures of value 100 are slow, of 101 raise, of 102 end the process.
+    """
+
+    def __init__(self, delay_s: float = 0.0):
+        self._delay_s = delay_s
+
+    def plan(self, snapshot: MemorySnapshot) -> Plan:
+        marks = {frame.step: int(frame.images[CAMERAS[0]][0, 0, 0]) for frame in snapshot.recent}
+        newest = marks[snapshot.step]
+        time.sleep(1.0 if newest == 100 else self._delay_s)
+        if newest == 101:
+            raise RuntimeError("this picture cannot be planned")
+        if newest == 102:
+            os.kill(os.getpid(), signal.SIGKILL)
+        nominated = tuple(step for step, mark in marks.items() if mark >= 200)
+        return Plan(snapshot.episode_id, snapshot.step, f"mark {newest}", nominated, "{}")
+
+
+class StepPolicy:
+    """actions[k] = (step + k, red value of the picture); `delay_s` for a pass, whatever its size."""
+
+    def __init__(self, delay_s: float = 0.0):
+        self._delay_s = delay_s
+
+    def infer(self, observation: Observation, subtask: str) -> ActionChunk:
+        return self.infer_batch([observation], [subtask])[0]
+
+    def infer_batch(self, observations: Sequence[Observation], subtasks: Sequence[str]) -> list[ActionChunk]:
+        time.sleep(self._delay_s)
+        chunks = []
+        for observation, subtask in zip(observations, subtasks, strict=True):
+            steps = observation.step + np.arange(HORIZON, dtype=np.float32)
+            marks = np.full(HORIZON, observation.images[CAMERAS[0]][0, 0, 0], np.float32)
+            chunks.append(ActionChunk(observation.step, np.stack([steps, marks], 1), subtask))
+        return chunks
+
+
+def small_models(planner: bool = True, planner_s: float = 0.0, policy_s: float = 0.0) -> Served:
+    make = partial(MarkPlanner, planner_s) if planner else None
+    return Served(ROBOT, StepPolicy(policy_s), make, MEMORY, {"actor": "0" * 16})
+
+
+def small_config(**changes: Any) -> dict[str, Any]:
+    """Settings that fit `small_models`, as plain data; patient, for machines that are busy."""
+    changes["limits"] = {"deadline_s": 30.0} | changes.get("limits", {})
+    return {"robot": {"hold": [-1.0, 0.0], "hold_keeps": [], "example_prompt": "do it"}, "port": 0} | changes
+
+
+def observe(mark: int = 7, **fields: Any) -> dict[str, Any]:
+    """An observation whose pictures show `mark`."""
+    pictures = {name: np.full((SIDE, SIDE, 3), mark, np.uint8) for name in CAMERAS}
+    return {**pictures, "state": np.zeros(3, np.float32), "prompt": "do it", **fields}
+
+
+def settings(data: dict[str, Any]) -> ServeConfig:
+    from predimem.serving.command import serve_config
+
+    return serve_config(None, data)
+
+
+class ServerProcess:
+    """One server in a process of its own."""
+
+    def __init__(self, process: subprocess.Popen[bytes], log: Path):
+        self.process = process
+        self._log = log
+        self.port = int(self.event("listening", 600)["port"])  # importing torch takes minutes on a busy machine
+
+    def event(self, name: str, timeout_s: float = 120.0, nth: int = 1) -> dict[str, Any]:
+        """The nth log entry of this event; waits for it."""
+        until = time.monotonic() + timeout_s
+        while time.monotonic() < until:
+            found = [entry for entry in self.log() if entry["event"] == name]
+            if len(found) >= nth:
+                return found[nth - 1]
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.02)
+        raise AssertionError(f"no {name!r} in the log:\n{self._log.read_text()}")
+
+    def log(self) -> list[dict[str, Any]]:
+        lines = self._log.read_text().splitlines()
+        return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
+
+    def get(self, path: str, headers: dict[str, str] | None = None) -> tuple[int, str]:
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", headers=headers or {})
+        try:
+            with urllib.request.urlopen(request, timeout=20) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def metric(self, name: str) -> float:
+        _, page = self.get("/metrics")
+        return next(float(line.split()[-1]) for line in page.splitlines() if line.split()[0] == name)
+
+    def wait_ready(self, timeout_s: float = 120.0, state: str = "ok\n") -> None:
+        until = time.monotonic() + timeout_s
+        while self.get("/healthz") != (200, state):
+            assert time.monotonic() < until and self.process.poll() is None, self._log.read_text()
+            time.sleep(0.05)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+@contextmanager
+def server_process(command: Sequence[str], log: Path) -> Iterator[ServerProcess]:
+    """Run `python <command>` as a server; it is ended at the latest with the block."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    with open(log, "wb") as file:
+        process = subprocess.Popen([sys.executable, *command], cwd=ROOT, stdout=file, stderr=file, env=environment)
+    try:
+        yield ServerProcess(process, log)
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def small_server(folder: Path, models: dict[str, Any] | None = None, **changes: Any) -> Iterator[ServerProcess]:
+    """A server of `small_models`, ready."""
+    data = json.dumps([small_config(**changes), models or {}])
+    number = len(list(folder.glob("serve-*.log")))
+    with server_process(["-m", "tests.serving.support", data], folder / f"serve-{number}.log") as server:
+        server.wait_ready()
+        yield server
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def main() -> None:
+    from predimem.serving.command import run_server
+    from tests.serving.support import small_models as make  # by its importable name: the planner's class is pickled
+
+    data, models = json.loads(sys.argv[1])
+    config = settings(data)
+    if config.cluster.address is None:
+        run_server(config, make(**models))
+    else:
+        from predimem.serving.cluster.command import run_cluster
+
+        run_cluster(config, partial(make, **models))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,186 @@
+"""The page in a real browser: Chromium, a real server, and openpi's client as the robot.
+
+Skipped where there is no Chromium; Debian's is `apt-get install chromium`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from openpi_client.websocket_client_policy import WebsocketClientPolicy
+
+from tests.serving.support import ROOT, observe, server_process, small_server
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="needs the Python package playwright")
+NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+CHROMIUM = next((path for name in NAMES if (path := shutil.which(name))), None)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=f"no browser found: none of {', '.join(NAMES)}")
+PATIENCE_MS = 120_000  # browsers are slow on machines that are busy
+KEY = "a key of sixteen+ characters"
+CAMERAS = ("base_camera", "hand_camera")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    sandbox = [] if os.geteuid() else ["--no-sandbox"]
+    with sync_api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=sandbox, timeout=PATIENCE_MS)
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Any]:
+    """A fresh visitor. Errors of the scripts, of the content policy too, fail the test."""
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    context.set_default_timeout(PATIENCE_MS)
+    made, errors = context.new_page(), []
+    made.on("pageerror", lambda error: errors.append(str(error)))
+    made.on("console", lambda said: errors.append(said.text) if "Content Security Policy" in said.text else None)
+    yield made
+    context.close()
+    assert not errors
+
+
+def recorded() -> tuple[str, list[dict[str, Any]]]:
+    """The task and the observations of one episode of RememberColor5: pictures as JPEG files, and the state."""
+    with np.load(ROOT / "tests/golden/remember_color.npz") as data:
+        files = {camera: np.split(data[camera], np.cumsum(data[f"{camera}_sizes"])[:-1]) for camera in CAMERAS}
+        states = data["state"]
+        rows = [{c: files[c][i].tobytes() for c in CAMERAS} | {"state": s} for i, s in enumerate(states)]
+        return str(data["prompt"]), rows
+
+
+def words(page: Any, selector: str) -> str:
+    return page.locator(selector).first.inner_text()
+
+
+def wait(page: Any, done: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + PATIENCE_MS / 1000
+    while not done():
+        assert time.monotonic() < end, f"{what}: {page.locator('main').inner_text()}"
+        page.wait_for_timeout(50)
+
+
+def ask_until(
+    client: WebsocketClientPolicy, done: Callable[[dict[str, Any]], bool], **observation: Any
+) -> dict[str, Any]:
+    """Steps of one observation until the reply is as wanted."""
+    end, step = time.monotonic() + PATIENCE_MS / 1000, observation.pop("step")
+    while not done(reply := client.infer({**observation, "step": step})):
+        assert time.monotonic() < end, reply
+        step += 1
+        time.sleep(0.02)
+    return reply
+
+
+def loaded(page: Any, selector: str) -> bool:
+    """Whether all pictures under it are there."""
+    script = "found => found.length > 0 && found.every(image => image.complete && image.naturalWidth > 0)"
+    return page.eval_on_selector_all(f"{selector} img", script)
+
+
+@pytest.mark.slow
+def test_the_shipped_system_from_its_first_picture_to_its_last(page: Any, tmp_path: Path) -> None:
+    """A recorded episode: the cube is shown, hidden, and one among five; the page follows, and can go back."""
+    prompt, rows = recorded()
+    config = tmp_path / "serve.yaml"
+    config.write_text('{"port": 0, "limits": {"deadline_s": 120}, "state": {"picture_every_steps": 4}}')
+    command = ["-m", "predimem.cli", "serve", "--config", str(config), "--state-dir", str(tmp_path / "state")]
+    with server_process(command, tmp_path / "serve.log") as server:
+        page.goto(f"http://127.0.0.1:{server.port}/")
+        wait(page, lambda: "Waiting for a robot" in words(page, "main"), "an empty page")
+        client = WebsocketClientPolicy("127.0.0.1", server.port)  # waits until the models are warm
+        wanted = {"prompt": prompt, "episode_id": "arm-1/42"}
+
+        reply = ask_until(client, lambda reply: bool(reply["subtask"]), **wanted, **rows[0], step=0)
+        wait(page, lambda: words(page, "#live a b") == prompt, "the session in the list")
+        wait(page, lambda: words(page, ".subtask") == reply["subtask"] == "watch", "the first subtask")
+        wait(page, lambda: loaded(page, ".cameras"), "the cameras' pictures")
+        wait(page, lambda: page.locator(".strip li").count() == 1, "the frame of the cube in the bank")
+        assert words(page, "#state") == "serving"
+
+        seen = {"watch"}
+        for row in rows[1:]:
+            reply = client.infer({**wanted, **row, "step": reply["step"] + 1})
+            time.sleep(0.05)
+            seen.add(reply["subtask"])
+        touching = "touch the blue cube"
+        reply = ask_until(
+            client, lambda reply: reply["subtask"] == touching, **wanted, **rows[-1], step=reply["step"] + 1
+        )
+        wait(page, lambda: words(page, ".subtask") == touching, "the last subtask")
+        wait(page, lambda: page.locator(".timeline .span").count() >= len(seen), "the subtasks along the time")
+        assert page.locator(".strip li").count() == len(reply["keyframe_steps"]) and loaded(page, ".strip")
+        assert " %" in words(page, ".confidence b")
+        page.locator(".strip button").first.click()
+        wait(page, lambda: loaded(page, "#large"), "the keyframe, large")
+        page.get_by_role("button", name="Close").click()
+
+    with server_process(command, tmp_path / "again.log") as server:  # the session is over
+        page.goto(f"http://127.0.0.1:{server.port}/")
+        page.locator("#past a").click()
+        wait(page, lambda: words(page, ".subtask") == touching, "the end of the kept episode")
+        wait(page, lambda: loaded(page, ".cameras"), "its last picture")
+        last = page.locator(".cameras img").first.get_attribute("src")
+        slider = page.get_by_role("slider")
+        slider.evaluate("(slider) => { slider.value = '0'; slider.dispatchEvent(new Event('input')); }")
+        wait(page, lambda: words(page, ".subtask") == "watch", "its beginning")
+        wait(page, lambda: page.locator(".cameras img").first.get_attribute("src") != last, "its first picture")
+        page.get_by_role("button", name="Play or pause").click()
+        wait(page, lambda: words(page, ".subtask") == touching, "played to its end")
+        page.locator("h1").click()
+        page.keyboard.press("ArrowLeft")
+        wait(page, lambda: int(slider.input_value()) < int(slider.get_attribute("max")), "one picture back")
+
+
+def test_a_key_is_asked_for_and_a_wrong_one_refused(page: Any, tmp_path: Path) -> None:
+    file, asked = tmp_path / "key", []
+    file.write_text(KEY)
+    page.on("request", lambda request: asked.append(request.url))
+    with small_server(tmp_path, access={"api_key_file": str(file)}) as server:
+        WebsocketClientPolicy("127.0.0.1", server.port, api_key=KEY).infer(observe(210, episode_id="robot"))
+        page.goto(f"http://127.0.0.1:{server.port}/")
+        page.locator("#key").fill("another key of sixteen")
+        page.get_by_role("button", name="Open").click()
+        wait(page, lambda: "That is not the key" in words(page, "#login-error"), "the refusal")
+        assert page.locator("#live a").count() == 0
+        page.locator("#key").fill(KEY)
+        page.keyboard.press("Enter")
+        wait(page, lambda: page.locator("#live a").count() == 1 and loaded(page, ".cameras"), "the session")
+        page.reload()
+        wait(page, lambda: page.locator("#live a").count() == 1, "the session after a reload")
+        assert not page.locator("#login").is_visible()
+        assert "key" not in "".join(asked).replace("keyframe", "")
+
+
+def test_what_a_robot_sends_is_text(page: Any, tmp_path: Path) -> None:
+    """Prompts cannot hold angle brackets; what else could be markup or an address stays as it is."""
+    odd = "&lt;b&gt;bold&lt;/b&gt; javascript:alert(1) \"quoted' ${1+1}"
+    with small_server(tmp_path) as server:
+        client = WebsocketClientPolicy("127.0.0.1", server.port)
+        client.infer(observe(7, prompt=odd, episode_id="a/../b//c+d", step=0))
+        page.goto(f"http://127.0.0.1:{server.port}/")
+        wait(page, lambda: words(page, "h1") == odd and words(page, "#live code") == "a/../b//c+d", "the words as sent")
+        wait(page, lambda: loaded(page, ".cameras"), "the cameras' pictures")
+
+
+def test_a_server_that_goes_away_and_an_episode_that_begins_anew(page: Any, tmp_path: Path) -> None:
+    with small_server(tmp_path) as server:
+        client = WebsocketClientPolicy("127.0.0.1", server.port)
+        wanted = {**observe(210), "episode_id": "robot"}
+        ask_until(client, lambda reply: len(reply["keyframe_steps"]) > 0, **wanted, step=0)
+        page.goto(f"http://127.0.0.1:{server.port}/")
+        wait(page, lambda: page.locator(".strip li").count() > 0, "the keyframe")
+        client.infer({**observe(7), "episode_id": "robot", "reset": True, "prompt": "do another"})
+        wait(page, lambda: words(page, "h1") == "do another", "the new task")
+        wait(page, lambda: page.locator(".strip li").count() == 0, "an empty bank")
+        server.kill()
+        wait(page, lambda: words(page, "#state") == "no connection", "what the matter is")

@@ -1,0 +1,99 @@
+"""The shipped weights behind the protocol: the same actions as in one process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from openpi_client.websocket_client_policy import WebsocketClientPolicy
+
+from memory_bank import MemoryBank
+from predimem.agent.clock import SimulatedClock
+from predimem.agent.dual_system import DualSystemAgent, DualSystemConfig
+from predimem.agent.worker import PlannerWorker
+from predimem.core.types import Observation, Tick
+from predimem.envs.mikasa.suite import hold_action
+from predimem.serving.config import ModelsConfig
+from predimem.serving.models import make_served
+from tests.serving.support import ROOT, server_process
+
+PROMPT = "Observe the cube's color, wait, then touch the cube of the same color."
+STEPS = 14
+CAMERAS = ("base_camera", "hand_camera")
+
+
+def observations() -> Iterator[Observation]:
+    """A red square for three steps, nothing for two, then squares of three colours."""
+    rng = np.random.default_rng(0)
+    for step in range(STEPS):
+        picture = rng.integers(90, 110, (128, 128, 3), np.uint8)
+        if step < 3:
+            picture[50:70, 50:70] = (255, 0, 0)
+        elif step >= 5:
+            for k, colour in enumerate(((0, 0, 255), (255, 0, 0), (255, 255, 0))):
+                picture[60:72, 20 + 35 * k : 32 + 35 * k] = colour
+        state = np.array([0.1, 0.02 * step, 0.2, 3.1, 0, 0, 0.04], np.float32)
+        yield Observation(step, {name: picture for name in CAMERAS}, state, step / 20)
+
+
+def play_in_process() -> list[tuple[np.ndarray, Tick]]:
+    served = make_served(ModelsConfig())
+    assert served.make_planner is not None
+    clock = SimulatedClock(1, 2)
+    worker = PlannerWorker(served.make_planner(), clock)
+    agent = DualSystemAgent(MemoryBank(served.memory), worker, served.policy, clock, hold_action, DualSystemConfig())
+    agent.reset(PROMPT, "here")
+    played = []
+    for observation in observations():
+        action = agent.act(observation)
+        assert agent.last_tick is not None
+        played.append((action, agent.last_tick))
+    agent.close()
+    return played
+
+
+def test_a_session_gives_the_actions_of_the_agent_in_one_process(tmp_path: Path) -> None:
+    """Simulated time: the same observations give the same bits, over the wire or not."""
+    config = tmp_path / "serve.yaml"
+    overrides: dict[str, Any] = {"port": 0, "time": {"mode": "simulated"}, "limits": {"deadline_s": 120}}
+    config.write_text(json.dumps(overrides))
+    command = ["-m", "predimem.cli", "serve", "--config", str(config), "--state-dir", str(tmp_path / "state")]
+    with server_process(command, tmp_path / "serve.log") as server:
+        client = WebsocketClientPolicy("127.0.0.1", server.port)  # waits until the models are warm
+        assert client.get_server_metadata()["cameras"] == list(CAMERAS)
+        replies = [
+            client.infer({**o.images, "state": o.state, "prompt": PROMPT, "episode_id": "there", "step": o.step})
+            for o in observations()
+        ]
+    for reply, (action, tick) in zip(replies, play_in_process(), strict=True):
+        np.testing.assert_array_equal(reply["actions"][0], action)
+        assert reply["subtask"] == tick.subtask and reply["plan_age_steps"] == tick.plan_age_steps
+        assert reply["keyframe_steps"] == list(tick.keyframe_steps)
+    assert replies[-1]["actions_valid"] == 4 and replies[-1]["subtask"]
+
+
+def test_a_batch_of_observations_is_as_good_as_one_by_one() -> None:
+    policy: Any = make_served(ModelsConfig()).policy
+    seen = list(observations())[::4]
+    subtasks = ["touch the red cube", "wait", "watch", "touch the blue cube"][: len(seen)]
+    together = policy.infer_batch(seen, subtasks)
+    for observation, subtask, chunk in zip(seen, subtasks, together, strict=True):
+        alone = policy.infer(observation, subtask)
+        assert (chunk.start_step, chunk.subtask) == (alone.start_step, subtask)
+        np.testing.assert_allclose(chunk.actions, alone.actions, atol=1e-5)
+
+
+@pytest.mark.parametrize("change", [{"planner": "none"}, {"actor": "none"}, {"weights": "nowhere"}])
+def test_weights_that_are_not_there(change: dict[str, str]) -> None:
+    with pytest.raises(FileNotFoundError, match="no weights"):
+        make_served(ModelsConfig(**change))
+
+
+def test_the_shipped_config_is_the_default() -> None:
+    from predimem.serving.command import serve_config
+
+    assert serve_config(ROOT / "configs/serve.yaml", {}) == serve_config(None, {})

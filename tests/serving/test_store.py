@@ -1,0 +1,210 @@
+"""Episodes on disk: what comes back is what was there."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from memory_bank import MemoryConfig
+from predimem.core.types import Frame, Observation, Plan
+from predimem.serving.bank import SessionBank, restore
+from predimem.serving.config import StateConfig
+from predimem.serving.store import EpisodeStore, NotOwner, StoreError
+
+CONFIG = StateConfig(sync=False, episodes=3)
+MEMORY = MemoryConfig(recent_window=3, recent_stride_steps=2, cluster_gap_steps=2, history_steps=20)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[EpisodeStore]:
+    made = EpisodeStore(tmp_path, CONFIG)
+    yield made
+    made.close()
+
+
+def picture(step: int) -> np.ndarray:
+    return np.random.default_rng(step).integers(0, 256, (6, 5, 3), np.uint8)
+
+
+def frame(step: int) -> Frame:
+    return Frame(step, step / 20, {"b": picture(step), "a": picture(1000 + step)})
+
+
+def plan(step: int, *keyframes: int, subtask: str | None = "go") -> Plan:
+    return Plan("e", step, subtask, keyframes, "{}", confidence=0.5)
+
+
+def test_pictures_and_plans_come_back_whole(store: EpisodeStore, tmp_path: Path) -> None:
+    key = store.begin("e", "do it")
+    store.keep(key, plan(4, 2, 3), {2: frame(2), 3: frame(3)})
+    store.keep(key, plan(7, subtask=None), {3: frame(3), 7: frame(7)})
+    other = EpisodeStore(tmp_path, CONFIG)  # as after a kill: the first one was never closed
+    found = other.find("e")
+    assert found is not None and (found.instruction, found.picture_steps) == ("do it", (2, 3, 7))
+    assert [(p.step, p.subtask, p.keyframe_steps) for p in found.plans] == [(4, "go", (2, 3)), (7, None, ())]
+    back = other.frame(key, 3)
+    assert (back.step, back.time_s) == (3, 0.15)
+    for name, image in frame(3).images.items():
+        np.testing.assert_array_equal(back.images[name], image)
+    with pytest.raises(KeyError):
+        other.frame(key, 4)
+    other.close()
+
+
+def test_an_episode_that_begins_again_forgets(store: EpisodeStore) -> None:
+    old = store.begin("e", "do it")
+    store.keep(old, plan(1, 1), {1: frame(1)})
+    new = store.begin("e", "do something else")
+    found = store.find("e")
+    assert found is not None and (found.key, found.instruction, found.plans) == (new, "do something else", ())
+    assert not store.picture_file(old, 1, 0).exists()
+    assert store.find("other") is None
+
+
+def test_the_least_used_episodes_go(store: EpisodeStore) -> None:
+    keys = {name: store.begin(name, "do it") for name in ("a", "b", "c")}
+    store.keep(keys["a"], plan(1, 1), {1: frame(1)})
+    store.begin("d", "do it")
+    assert {episode["episode_id"] for episode in store.list()} == {"a", "c", "d"}
+
+
+def test_folders_that_cannot_be_used(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="choose another --state-dir"):
+        EpisodeStore(tmp_path / "file" / "state", CONFIG)
+    (tmp_path / "episodes.db").write_text("no database " * 100)
+    with pytest.raises(StoreError, match="cannot be used"):
+        EpisodeStore(tmp_path, CONFIG)
+
+
+def test_a_picture_that_cannot_be_written_keeps_the_plan_out(store: EpisodeStore) -> None:
+    key = store.begin("e", "do it")
+    store.picture_file(key, 1, 0).parent.parent.mkdir(parents=True, exist_ok=True)
+    store.picture_file(key, 1, 0).parent.write_text("in the way")
+    with pytest.raises(OSError):
+        store.keep(key, plan(1, 1), {1: frame(1)})
+    found = store.find("e")
+    assert found is not None and found.plans == ()
+
+
+@hypothesis_settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_a_restored_bank_remembers_the_same(store: EpisodeStore, data: st.DataObject) -> None:
+    """Whatever was nominated when, the keyframes after a restart are those before it, pictures included."""
+    key, bank = store.begin("e", "do it"), SessionBank(replace(MEMORY, history_steps=1000))
+    bank.reset("e", "do it")
+    for step in range(data.draw(st.integers(1, 60))):
+        bank.observe(Observation(step, dict(frame(step).images), np.zeros(1, np.float32), step / 20))
+        if data.draw(st.booleans()):
+            recent = bank.snapshot().recent
+            chosen = data.draw(st.lists(st.sampled_from(recent), max_size=2, unique=True))
+            nominated = tuple(sorted(f.step for f in chosen))
+            store.keep(key, plan(step, *nominated), {f.step: f for f in chosen} | {step: recent[-1]})
+            bank.announce(nominated)
+            bank.nominate(nominated)
+    found = store.find("e")
+    assert found is not None
+    again = SessionBank(bank.config)
+    again.reset("e", "do it")
+    restore(again, lambda p: again.nominate(p.keyframe_steps), store, found, 1)
+    assert again.keyframe_steps == bank.keyframe_steps
+    if found.plans:
+        shown = {f.step: f for f in again.snapshot().keyframes}
+        for step, kept in shown.items():
+            np.testing.assert_array_equal(kept.images["a"], picture(1000 + step))
+
+
+def test_a_bank_fills_the_steps_between_observations() -> None:
+    bank = SessionBank(MEMORY)
+    bank.reset("e", "do it")
+    for step in (0, 4, 4, 8, 1000):
+        bank.observe(Observation(step, {"a": picture(step)}, np.zeros(1, np.float32), step / 20))
+    recent = bank.snapshot().recent
+    assert [f.step for f in recent] == [996, 998, 1000]
+    assert recent[0].images["a"] is recent[1].images["a"]  # the last picture before holds
+    np.testing.assert_array_equal(recent[0].images["a"], picture(8))
+    np.testing.assert_array_equal(recent[2].images["a"], picture(1000))
+    with pytest.raises(ValueError, match="in order"):
+        bank.observe(Observation(999, {"a": picture(0)}, np.zeros(1, np.float32)))
+
+
+def test_no_nomination_is_lost_where_two_answers_come_at_once() -> None:
+    bank = SessionBank(MEMORY)
+    bank.reset("e", "do it")
+    for step in range(20):
+        bank.observe(Observation(step, {"a": picture(step)}, np.zeros(1, np.float32)))
+    bank.announce((3,))
+    bank.announce((11,))
+    bank.nominate((11,))  # the agent saw the second answer alone
+    bank.announce((18,))
+    bank.nominate((18,))
+    assert bank.keyframe_steps == (3, 11, 18)
+
+
+def test_an_episode_belongs_to_who_took_it_over_last(store: EpisodeStore, tmp_path: Path) -> None:
+    """A server that was cut off, and comes back, can add nothing to what another one goes on with."""
+    key = store.begin("e", "do it")
+    store.keep(key, plan(1, 1), {1: frame(1)})
+    other = EpisodeStore(tmp_path, CONFIG)
+    with pytest.raises(NotOwner):
+        other.keep(key, plan(2), {2: frame(2)})
+    found = other.take_over("e")
+    assert found is not None and (found.key, found.picture_steps) == (key, (1,))
+    assert other.owns(key) and not store.owns(key)
+    with pytest.raises(NotOwner, match="another server"):
+        store.keep(key, plan(3, 3), {3: frame(3)})
+    other.keep(key, plan(4), {4: frame(4)})
+    anew = store.begin("e", "do it")
+    assert not other.owns(key) and store.owns(anew)
+    found = store.take_over("e")
+    assert found is not None and found.plans == ()
+    assert store.take_over("nobody's") is None
+    other.close()
+
+
+WRITE = """
+import sys
+from tests.serving.test_store import *
+folder, journal, name = sys.argv[1:]
+store = EpisodeStore(folder, replace(CONFIG, episodes=50, journal=journal))
+key = store.begin(name, "do it")
+for step in range(12):
+    store.keep(key, plan(step, step), {step: frame(step)})
+    print(step, flush=True)
+    if name == "killed" and step == 7:
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("journal", ["wal", "rollback"])
+def test_processes_share_a_folder(tmp_path: Path, journal: Literal["wal", "rollback"]) -> None:
+    """Three write at once, and one of them is killed: what each was told to be kept is there."""
+    names = ("a", "b", "killed")
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITE, str(tmp_path), journal, name], stdout=subprocess.PIPE, env=environment
+        )
+        for name in names
+    ]
+    kept = [len(writer.communicate(timeout=120)[0].split()) for writer in writers]
+    assert [writer.returncode for writer in writers] == [0, 0, -signal.SIGKILL] and kept == [12, 12, 8]
+    store = EpisodeStore(tmp_path, replace(CONFIG, episodes=50, journal=journal))
+    for name, count in zip(names, kept, strict=True):
+        found = store.take_over(name)
+        assert found is not None and [p.step for p in found.plans] == list(range(count))
+        for step in found.picture_steps:
+            np.testing.assert_array_equal(store.frame(found.key, step).images["a"], picture(1000 + step))
+    store.close()
