@@ -57,7 +57,8 @@ class DatasetConfig:
     as far; its hidden state may be another as long as the window does not show it, and for `splice_steps` after
     the subtasks part ways it does not. boundary_probability: of samples within `boundary_steps` of a change of
     subtask. fork_probability: of samples of an episode that has branch points (`planner.branch_points`), within
-    `splice_steps` after one. step_grid: samples and keyframes are taken at its multiples, so that many samples share pictures.
+    `splice_steps` after one. step_grid: samples and keyframes are taken at its multiples, so that many samples
+    share images.
     missing_probability: of each keyframe to be forgotten. jitter_steps: by how much each is early or late.
     lag_steps: by how much a planner with a text memory names a subtask late at most, and half of it early.
     """

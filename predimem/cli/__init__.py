@@ -10,12 +10,12 @@ from predimem.rendering.vulkan import VulkanError
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Memory for robot policies.")
 
 
-@app.command()
-def doctor() -> None:
+@app.command("doctor")
+def check_machine() -> None:
     """Say what was found on this machine and how to mend what is missing."""
-    from predimem.cli import doctor as checks
+    from predimem.cli import doctor
 
-    raise typer.Exit(checks.run())
+    raise typer.Exit(doctor.run())
 
 
 app.command("eval")(evaluation.evaluate)

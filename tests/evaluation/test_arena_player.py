@@ -110,7 +110,8 @@ def rows() -> Iterator[Player]:
         "learned": AgentConfig("arena-planner", "skills"),
     }
     time = TimeConfig(s2_latency_steps=4)
-    player = Player(PlayConfig("arena", time=time, agent=DualSystemConfig(plan_every_steps=10), rows=systems, weights="x"))
+    agent = DualSystemConfig(plan_every_steps=10)
+    player = Player(PlayConfig("arena", time=time, agent=agent, rows=systems, weights="x"))
     yield player
     player.close()
 

@@ -12,8 +12,8 @@ PAPER_MEMORY_SUBTASKS, PAPER_SUBTASKS = 104, 151  # 002 section 10
 PAGE = """# The tasks of the arena
 
 Made by `python -m predimem.envs.arena.tasks > docs/arena-tasks.md` from the files in `predimem/envs/arena/tasks/`;
-not to be edited by hand. Ids, titles, categories and subtask labels are those released with RoboMemArena; what stands behind a
-colon in a label is ours: the target, where the words leave it open.
+not to be edited by hand. Ids, titles, categories and subtask labels are those released with RoboMemArena; what stands
+behind a colon in a label is ours: the target, where the words leave it open.
 
 {counts}.
 
