@@ -19,7 +19,7 @@ from tqdm import tqdm
 from predimem.core.types import EpisodeResult, Observation, StepResult, Tick
 from predimem.envs.arena.task import CATEGORIES, Task
 from predimem.envs.arena.tasks import TASKS, task_of
-from predimem.evaluation.run.agents import Player
+from predimem.evaluation.run.benchmark_player import BenchmarkPlayer
 from predimem.evaluation.run.config import PlayConfig
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -57,7 +57,7 @@ def picture_path(task: Task) -> Path:
     return DOCS / "images" / "arena" / f"{task.task_id:02d}.jpg"
 
 
-def take_picture(player: Player, task: Task, seed: int) -> None:
+def take_picture(player: BenchmarkPlayer, task: Task, seed: int) -> None:
     """Raises RuntimeError for an episode that crashed; one that failed is a picture like any other."""
     snapshots = Snapshots()
     result = player.play(task.name, "oracle", seed, [snapshots])
@@ -85,7 +85,7 @@ def main() -> None:
     parser.add_argument("--tasks", default="", help="numbers or names, comma-separated; default: all")
     arguments = parser.parse_args()
     tasks = [task_of(key) for key in arguments.tasks.split(",") if key] or TASKS
-    with closing(Player(PlayConfig(suite="arena", image_px=IMAGE_PX))) as player:
+    with closing(BenchmarkPlayer(PlayConfig("arena", {"image_px": IMAGE_PX}))) as player:
         for task in tqdm(tasks, unit="task"):
             take_picture(player, task, arguments.seed)
     (DOCS / "gallery.md").write_text(page(arguments.seed))

@@ -1,46 +1,45 @@
-"""Two rows of different results files of the arena, on the seeds that both have: a Markdown table.
+"""Two agents of different results files of the arena, on the seeds that both have: a Markdown table.
 
     python benchmarks/arena_pairs.py results/arena_planners.json:predimem-skills \\
         results/arena_memories.json:native-video-skills
 
-McNemar's exact test of TSR, and the first row's CSR minus the second's with its 95 % interval, as in results.json. Says
-under which other conditions the second was played, if it was.
+McNemar's exact test of TSR, and the first agent's CSR minus the second's with its 95 % interval, as in results.json.
+Where the second was played under other conditions, they are printed.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-from pathlib import Path
 from typing import Any
 
+from predimem.envs.arena.benchmark import ARENA
 from predimem.evaluation.analysis.compact import episodes_of
 from predimem.evaluation.report.summary import compare
-from predimem.evaluation.run.tasks import task_categories
+from predimem.evaluation.run.config import read_results
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("first", help="FILE:ROW")
-    parser.add_argument("second", help="FILE:ROW")
+    parser.add_argument("first", help="FILE:AGENT")
+    parser.add_argument("second", help="FILE:AGENT")
     args = parser.parse_args()
     rows: list[dict[str, Any]] = []
     conditions = []
     for which in (args.first, args.second):
         path, _, agent = which.rpartition(":")
-        results = json.loads(Path(path).read_text())
+        results = read_results(path)
         chosen = [row | {"agent": which, "metrics": {}} for row in episodes_of(results) if row["agent"] == agent]
         if not chosen:
             known = ", ".join(dict.fromkeys(row["agent"] for row in episodes_of(results)))
-            parser.error(f"{which}: expected FILE:ROW with a row of that file; it has {known}")
+            parser.error(f"{which}: expected FILE:AGENT with an agent of that file; it has {known}")
         rows += chosen
-        conditions.append({**results["provenance"]["play"], "suite": results["suite_version"]})
+        conditions.append({**results["provenance"]["play"], "version": results["benchmark_version"]})
     for name in conditions[0].keys() | conditions[1].keys():
         a, b = (each.get(name) for each in conditions)
         if a != b and name != "weights":
             print(f"other conditions: {name} {a} and {b}")
     tasks = list(dict.fromkeys(row["task"] for row in rows))
-    found = compare(rows, tasks, [args.first, args.second], categories=task_categories("arena"))["results"]
+    found = compare(rows, tasks, [args.first, args.second], categories=ARENA.categories(tasks))["results"]
     print("| | pairs | first alone | second alone | p | CSR, first minus second |\n|---|---:|---:|---:|---:|---|")
     for name in found:
         pair = found[name].get(args.second)

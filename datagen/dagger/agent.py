@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from datagen.dagger.config import TRUTH
 from memory_bank import MemoryBank
 from predimem.agent.baselines import PlannedAgent
 from predimem.agent.clock import SimulatedClock
-from predimem.agent.config import NO_MEMORY, SCRIPTED, SKILLS, TRUTH
+from predimem.agent.config import NO_MEMORY, SCRIPTED, SKILLS
 from predimem.agent.dual_system import DualSystemAgent, DualSystemConfig
 from predimem.agent.worker import PlannerWorker
 from predimem.core.interfaces import Planner, Policy

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-POSITION, ROTATION, OPENING, JOINTS = slice(0, 3), slice(3, 9), 9, slice(10, 17)
+from predimem.envs.arena.suite import JOINTS, OPENING, POSITION, ROTATION
+
+__all__ = ["JOINTS", "OPENING", "POSITION", "ROTATION"]
+
 NAMES = (
     *(f"tcp_{axis}_m" for axis in "xyz"),
     *(f"tcp_rotation_{row}{column}" for column in range(2) for row in range(3)),

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from predimem.core.interfaces import Agent
+from predimem.core.interfaces import Agent, Expert
 from predimem.core.types import MemorySnapshot, Observation, Plan, Tick
 
 
@@ -114,47 +114,21 @@ class _UnplannedAgent:
 
 
 class ExpertAgent(_UnplannedAgent):
-    """The scripted expert with privileged state: the ceiling of the task and of the demonstrations."""
+    """Plays what a scripted expert with privileged state does: the ceiling of a task and of its demonstrations."""
 
-    def __init__(self, expert_action: Callable[[], np.ndarray]):
+    def __init__(self, expert: Expert):
         super().__init__()
-        self._expert_action = expert_action
-
-    def _choose(self, observation: Observation) -> np.ndarray:
-        return self._expert_action()
-
-
-class Solver(Protocol):
-    """Scripted skills in closed loop with the simulator's true state."""
-
-    @property
-    def subtask(self) -> str:
-        """The label of the subtask that the last action was for."""
-        ...
-
-    def reset(self) -> None:
-        """Begin anew; to be called after each reset of the environment."""
-        ...
-
-    def action(self) -> np.ndarray: ...
-
-
-class SolverAgent(_UnplannedAgent):
-    """Plays what a solver does; its ticks carry the subtask."""
-
-    def __init__(self, solver: Solver):
-        super().__init__()
-        self._solver = solver
+        self._expert = expert
 
     def reset(self, instruction: str, episode_id: str) -> None:
         super().reset(instruction, episode_id)
-        self._solver.reset()
+        self._expert.reset()
 
     def _choose(self, observation: Observation) -> np.ndarray:
-        return self._solver.action()
+        return self._expert.action()
 
     def _subtask(self) -> str:
-        return self._solver.subtask
+        return self._expert.subtask
 
 
 class RandomAgent(_UnplannedAgent):

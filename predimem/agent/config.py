@@ -7,25 +7,31 @@ from typing import Any
 
 from memory_bank import MemoryConfig
 
-TRUTH = "truth"  # a planner that is told the subtask that is due
+ORACLE = "oracle"  # the oracle planner, which says the ground-truth subtask
 INSTRUCTION = "instruction"  # no planner: the subtask is the whole instruction
-SKILLS = "skills"  # an actor made of scripted skills that know the true state
-EXPERT = "expert"  # one that knows it, too, and decides each step afresh: whom learned actors imitate
+SKILLS = "skills"  # scripted skills that know the true state and carry out a subtask
+EXPERT = "expert"  # the memoryless expert: it knows the true state, too, and decides every step afresh
 SCRIPTED = (SKILLS, EXPERT)
 NO_MEMORY = MemoryConfig(recent_window=1, keyframes=False)
+
+_FORMER_PLANNERS = {"truth": ORACLE}
 
 
 @dataclass(frozen=True)
 class AgentConfig:
-    """A system of the arena: a planner (S2) and an actor (S1) in the asynchronous runtime.
+    """A planner (S2) and a low-level policy (S1) in the asynchronous runtime.
 
-    planner: `truth` (oracle memory), `instruction` (a reactive policy), or the folder of its weights. actor: `skills`
-    (the oracle actor), `expert` (the one without a memory), or the folder of its weights. Folders are names below the
-    root of weights, such as `arena-planner`. memory: what differs from the memory that the planner was trained with,
-    as in `MemoryConfig`. s2_latency_steps: of this row, in simulated time. camera_every: control steps from one
-    picture to the next; null: as often as planner and actor need them. slip_probability: of the oracle actor: each
-    thing that it has lifted, and that cannot be poured, slips out of its hand with it. against: the row that this one
-    is compared with; null: the first one played. note: what it is, for the report.
+    planner: `oracle` (ground-truth subtasks), `instruction` (no planner: a reactive policy), or the folder of its
+    weights. `truth`, its former name, is read as `oracle`.
+    actor: `skills` (scripted skills), `expert` (the memoryless expert), or the folder of its weights. Folders are
+    names below the root of weights, such as `arena-planner`.
+    memory: what differs from the memory that the planner was trained with, as in `MemoryConfig`.
+    s2_latency_steps: the planner's latency in simulated time; null: that of all agents.
+    camera_every: control steps from one image to the next; null: as often as planner and actor need them.
+    slip_probability: with the actor `skills`, the probability with which a thing that cannot be poured slips out of
+    the gripper each time that it was lifted.
+    against: the agent that this one is compared with; null: the first one played.
+    note: what the agent is, for the report.
     """
 
     planner: str
@@ -38,13 +44,13 @@ class AgentConfig:
     note: str = ""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "planner", _FORMER_PLANNERS.get(self.planner, self.planner))
         if self.planner == INSTRUCTION and self.actor in SCRIPTED:
             raise ValueError(f"actor: {self.actor} carries out subtasks, and the planner `instruction` names none")
-        if self.planner in (TRUTH, INSTRUCTION) and self.memory:
+        if self.planner in (ORACLE, INSTRUCTION) and self.memory:
             raise ValueError(f"memory: the planner {self.planner!r} has none")
         if self.camera_every is not None and self.camera_every < 1:
             raise ValueError(f"camera_every: expected at least 1, got {self.camera_every}")
-
         if not 0 <= self.slip_probability <= 1 or (self.slip_probability and self.actor != SKILLS):
             raise ValueError(
                 f"slip_probability: expected 0 to 1, and more than 0 with the actor {SKILLS!r} alone; "
@@ -52,7 +58,20 @@ class AgentConfig:
             )
 
     @property
+    def is_scripted(self) -> bool:
+        """Whether its actor is an expert that knows the true state."""
+        return self.actor in SCRIPTED
+
+    @property
     def weights(self) -> tuple[str, ...]:
-        """The folders of weights that this row needs."""
-        planner = () if self.planner in (TRUTH, INSTRUCTION) else (self.planner,)
-        return (*planner, *(() if self.actor in SCRIPTED else (self.actor,)))
+        """The folders of weights that this agent needs."""
+        planner = () if self.planner in (ORACLE, INSTRUCTION) else (self.planner,)
+        return (*planner, *(() if self.is_scripted else (self.actor,)))
+
+    def images_every(self, plan_every_steps: int, actor_camera_every: int) -> int | None:
+        """Control steps from one image to the next where this agent acts; None where it looks at none."""
+        if self.camera_every is not None:
+            return self.camera_every
+        if not self.is_scripted:
+            return actor_camera_every
+        return None if self.planner == ORACLE else plan_every_steps

@@ -1,18 +1,18 @@
-"""Commands that play a suite and count: `eval`, `demo`, and `harness` for the suite's own code."""
+"""Commands that play a benchmark and count: `eval`, `demo`, and `harness` for the benchmark's own code."""
 
 from __future__ import annotations
 
 import functools
-import json
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from predimem.cli.options import Agents, Out, Tasks, Weights, Workers, split
-from predimem.rendering.vulkan import use_driver
+from predimem.cli.agents import played_by
+from predimem.cli.options import Agents, BenchmarkOption, Out, Tasks, Weights, Workers, split
 
 if TYPE_CHECKING:
     from predimem.evaluation.run.config import EvaluationFile
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 def evaluate(
     config: Annotated[Path | None, typer.Option(help="What to play, see configs/eval/; options override it.")] = None,
-    tasks: Annotated[str | None, typer.Option(help="Tasks or task files, comma-separated; of the arena: all.")] = None,
-    suite: Annotated[str | None, typer.Option(help="`mikasa` (default) or `arena`.")] = None,
+    tasks: Annotated[str | None, typer.Option(help="Tasks or task files, comma-separated; default: all.")] = None,
+    benchmark: BenchmarkOption = None,
     agents: Annotated[
         str | None, typer.Option("--agent", "--agents", help="Agents, comma-separated; default: predimem.")
     ] = None,
@@ -34,7 +34,7 @@ def evaluate(
     s1_latency: Annotated[int | None, typer.Option(help="Simulated S1 latency, control steps; default: 1.")] = None,
     s2_latency: Annotated[int | None, typer.Option(help="Simulated S2 latency, control steps; default: 2.")] = None,
     rendering: Annotated[str | None, typer.Option(help="mikasa: `stock` (default) or `fast` meshes.")] = None,
-    image_px: Annotated[int | None, typer.Option(help="Width and height of the arena's pictures.")] = None,
+    image_px: Annotated[int | None, typer.Option(help="arena: width and height of the images.")] = None,
     videos: Annotated[int | None, typer.Option(help="Videos per task and agent; default: 2, arena 0.")] = None,
     clips: Annotated[int | None, typer.Option(help="Clips of failures per agent and cause; default: 0.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Start again, do not resume.")] = False,
@@ -43,17 +43,20 @@ def evaluate(
     sample: Annotated[int, typer.Option(help="--verify: how many, drawn at random.")] = 10,
     sample_seed: Annotated[int, typer.Option(help="--verify: of the drawing.")] = 0,
 ) -> None:
-    """Play a suite and write results.json, report.html and videos. Ctrl-C, then again: resumes."""
+    """Play a benchmark and write results.json, report.html and videos. Ctrl-C, then again: resumes."""
     if verify is not None:
         return _verify(verify, sample, sample_seed, workers or 1, weights)
     from predimem.evaluation.run.config import evaluation_settings
 
     given = {"tasks": None if tasks is None else split(tasks), "agents": None if agents is None else split(agents)}
-    given |= {"suite": suite, "episodes": episodes, "seed_start": seed_start, "out": out, "workers": workers}
-    play = {"weights": weights, "rendering": rendering, "image_px": image_px, "time.mode": time}
+    given |= {"benchmark": benchmark, "episodes": episodes, "seed_start": seed_start, "out": out, "workers": workers}
+    play = {"weights": weights, "time.mode": time, "environment.rendering": rendering, "environment.image_px": image_px}
     play |= {"time.s1_latency_steps": s1_latency, "time.s2_latency_steps": s2_latency}
     given |= {"videos": videos, "clips": clips} | {f"play.{name}": value for name, value in play.items()}
-    _evaluate(evaluation_settings(config, given), overwrite, retry_errors)
+    settings = evaluation_settings(config, given)
+    if config is None and not settings.agents:
+        settings = replace(settings, agents=("predimem",))
+    _evaluate(settings, overwrite, retry_errors)
 
 
 def demo(
@@ -62,109 +65,107 @@ def demo(
     workers: Workers = 2,
 ) -> None:
     """PrediMem at laptop size: the shipped planner and actor play RememberColor 3, 5 and 9 in SAPIEN."""
-    from predimem.evaluation.run.config import EvaluationFile
+    from predimem.evaluation.run.config import evaluation_settings
 
-    settings = EvaluationFile(
-        suite="mikasa",
-        tasks=tuple(f"RememberColor{n}-VLA-v0" for n in (3, 5, 9)),
-        agents=("predimem", "no-keyframes"),
-        episodes=episodes,
-        out=str(out),
-        workers=workers,
-    )
+    given = {"tasks": [f"RememberColor{n}-VLA-v0" for n in (3, 5, 9)], "agents": ["predimem", "no-keyframes"]}
+    settings = evaluation_settings(None, given | {"episodes": episodes, "out": str(out), "workers": workers})
     _evaluate(settings, overwrite=True)
 
 
 def harness(
     tasks: Tasks,
     agents: Agents = "predimem",
-    episodes: Annotated[int, typer.Option(help="Episodes per task; the suite's protocol has 50.")] = 50,
+    benchmark: BenchmarkOption = None,
+    episodes: Annotated[int, typer.Option(help="Episodes per task; MIKASA's protocol has 50.")] = 50,
     out: Out = Path("runs/harness"),
     weights: Weights = None,
 ) -> None:
-    """Let MIKASA-Robo's own evaluation code grade an agent, on its own seeds and all of its cameras."""
+    """Let the benchmark's own evaluation code grade an agent, with its own seeds and cameras."""
     from tqdm import tqdm
 
-    from predimem.evaluation.run.agents import Player
-    from predimem.evaluation.run.config import PlayConfig
-    from predimem.evaluation.run.names import check_agents
-    from predimem.evaluation.run.tasks import check_tasks
+    from predimem.core.files import write_json
+    from predimem.envs.benchmark import load_benchmark
+    from predimem.evaluation.run.benchmark_player import BenchmarkPlayer
+    from predimem.evaluation.run.config import evaluation_settings
 
-    check_agents(split(agents))
-    check_tasks(split(tasks))
-    player = Player(PlayConfig(weights=weights))
-    out.mkdir(parents=True, exist_ok=True)
-    for task in split(tasks):
-        for agent in split(agents):
-            with tqdm(total=episodes, unit="episode", desc=f"{task} {agent}") as bar:
-                result = player.run_harness(task, agent, episodes, lambda index, success: bar.update())
-            path = out / f"{task}.{agent}.json"
-            path.write_text(json.dumps(result | {"provenance": player.provenance()}, indent=1))
-            print(f"{task} {agent}: success {result['sr']:.2f} over {episodes} episodes -> {path}")
-    player.close()
+    settings = evaluation_settings(None, {"benchmark": benchmark, "tasks": split(tasks), "play.weights": weights})
+    play = played_by(settings, split(agents))
+    names = [load_benchmark(settings.benchmark).task_name(task) for task in settings.tasks]
+    with closing(BenchmarkPlayer(play)) as player:
+        for task in names:
+            for agent in split(agents):
+                with tqdm(total=episodes, unit="episode", desc=f"{task} {agent}") as bar:
+                    result = player.run_harness(task, agent, episodes, lambda index, success: bar.update())
+                path = out / f"{task}.{agent}.json"
+                write_json(path, result | {"provenance": player.provenance()})
+                print(f"{task} {agent}: success {result['sr']:.2f} over {episodes} episodes -> {path}")
 
 
 def _evaluate(settings: EvaluationFile, overwrite: bool = False, retry_errors: bool = False) -> None:
+    from predimem.envs.benchmark import load_benchmark
     from predimem.evaluation.report.video import LONG_EPISODES, Film
-    from predimem.evaluation.run.agents import make_player
+    from predimem.evaluation.run.benchmark_player import BenchmarkPlayer
     from predimem.evaluation.run.evaluation import EvaluationConfig, run_evaluation
-    from predimem.evaluation.run.names import check_agents, check_weights
-    from predimem.evaluation.run.tasks import all_tasks, task_categories, task_files, task_horizons, task_names
+    from predimem.evaluation.run.names import task_files
 
-    suite, long = settings.suite, settings.suite == "arena"
-    tasks = settings.tasks or all_tasks(suite)
-    videos = (0 if long else 2) if settings.videos is None else settings.videos
+    benchmark = load_benchmark(settings.benchmark)
+    tasks = settings.tasks or benchmark.all_tasks()
+    agents = settings.agents or _agents_with_weights(settings)
+    play = played_by(settings, agents)
+    videos = (0 if benchmark.long_episodes else 2) if settings.videos is None else settings.videos
+    configs = settings.agent_configs
     config = EvaluationConfig(
-        suite=suite,
+        benchmark=settings.benchmark,
         tasks=tasks,
-        agents=settings.agents or _rows(settings) or ("predimem",),
-        references={name: row.against for name, row in settings.rows.items() if row.against},
+        agents=agents,
+        references={name: agent.against for name, agent in configs.items() if agent.against},
         studies=settings.studies,
-        notes={name: row.note for name, row in settings.rows.items() if row.note},
+        notes={name: agent.note for name, agent in configs.items() if agent.note},
         episodes=settings.episodes,
         seed_start=settings.seed_start,
         out=settings.out,
         workers=settings.workers,
         videos_per_task=videos,
-        film=LONG_EPISODES if long else Film(),
-        traces_per_task=max(videos, 1) if long else None,
+        film=LONG_EPISODES if benchmark.long_episodes else Film(),
+        traces_per_task=max(videos, 1) if benchmark.long_episodes else None,
         clips_per_cause=settings.clips,
         overwrite=overwrite,
         retry_errors=retry_errors,
     )
-    check_agents(config.agents, suite, settings.rows)
-    rows = {name: row for name, row in settings.rows.items() if name in config.agents}
-    play = replace(settings.play, suite=suite, rows=rows, task_files=task_files(suite, tasks))
-    check_weights(config.agents, play)
-    config = replace(config, tasks=task_names(suite, tasks), horizons=task_horizons(suite, tasks))
-    if long and (videos or settings.clips or any(play.camera_every(row) for row in rows.values())):
-        use_driver()
-    run_evaluation(config, functools.partial(make_player, play), task_categories(suite, play.task_files))
+    names = tuple(benchmark.task_name(task) for task in tasks)
+    horizons = {name: steps for task, name in zip(tasks, names, strict=True) if (steps := benchmark.horizon(task))}
+    config = replace(config, tasks=names, horizons=horizons)
+    play = replace(play, task_files=task_files(settings.benchmark, tasks))
+    benchmark.prepare(bool(videos or settings.clips or any(play.images_every(agent) for agent in agents)))
+    run_evaluation(config, functools.partial(BenchmarkPlayer, play), benchmark.categories(tasks))
 
 
-def _rows(settings: EvaluationFile) -> tuple[str, ...]:
-    """All rows of the file, but those whose weights are not there, which are said, unless no weights are there."""
+def _agents_with_weights(settings: EvaluationFile) -> tuple[str, ...]:
+    """All agents of the file but those whose weights are missing, which are named, unless all weights are missing."""
     from predimem.evaluation.run.names import missing_weights
 
-    missing = missing_weights(settings.rows, settings.play.weights)
-    if missing.keys() == {name for name, row in settings.rows.items() if row.weights}:
-        return tuple(settings.rows)
+    configs = settings.agent_configs
+    missing = missing_weights(configs, settings.play.weights)
+    if missing.keys() == {name for name, config in configs.items() if config.weights}:
+        return tuple(configs)
     for name, why in missing.items():
         print(f"left out: {name}: {why}", file=sys.stderr)
-    return tuple(name for name in settings.rows if name not in missing)
+    return tuple(name for name in configs if name not in missing)
 
 
-def _verify(results: Path, sample: int, seed: int, workers: int, weights: str | None) -> None:
-    from predimem.evaluation.run.agents import make_player
-    from predimem.evaluation.run.config import played_with
+def _verify(path: Path, sample: int, seed: int, workers: int, weights: str | None) -> None:
+    from predimem.envs.benchmark import load_benchmark
+    from predimem.evaluation.run.benchmark_player import BenchmarkPlayer
+    from predimem.evaluation.run.config import played_with, read_results
     from predimem.evaluation.run.names import check_weights
     from predimem.evaluation.run.verify import format_verification, verify_results
 
-    play = played_with(results, weights)
-    check_weights(tuple(play.rows), play)
-    if any(play.camera_every(row) for row in play.rows.values()):
-        use_driver()
-    verification = verify_results(results, functools.partial(make_player, play), sample, seed, workers)
+    results = read_results(path)
+    play = played_with(results, str(path), weights)
+    check_weights(tuple(play.agent_configs), play)
+    load_benchmark(play.benchmark).prepare(any(play.images_every(agent) for agent in play.agent_configs))
+    make_player = functools.partial(BenchmarkPlayer, play)
+    verification = verify_results(path, make_player, sample, seed, workers)
     print(format_verification(verification))
     if verification.different:
         raise SystemExit(1)

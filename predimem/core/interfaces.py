@@ -25,7 +25,7 @@ class Policy(Protocol):
 
 @runtime_checkable
 class Environment(Protocol):
-    """One task of a suite. `step` takes float32 [A] in physical units, clipped by the environment."""
+    """One task of a benchmark. `step` takes float32 [A] in physical units, clipped by the environment."""
 
     @property
     def instruction(self) -> str: ...
@@ -62,6 +62,23 @@ class Agent(Protocol):
 
     @property
     def last_tick(self) -> Tick | None: ...
+
+
+class Expert(Protocol):
+    """A script in closed loop with the simulator's true state, which plays a task by itself."""
+
+    @property
+    def subtask(self) -> str:
+        """The label of the subtask that the last action was for; empty where it has none."""
+        ...
+
+    def reset(self) -> None:
+        """Begin anew; to be called after each reset of the environment."""
+        ...
+
+    def action(self) -> np.ndarray:
+        """float32 [A]: what to do at this control step."""
+        ...
 
 
 class Subscriber(Protocol):

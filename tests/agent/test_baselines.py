@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from predimem.agent.baselines import EpisodicAgent, RandomAgent, SolverAgent
+from predimem.agent.baselines import EpisodicAgent, ExpertAgent, RandomAgent
 from predimem.agent.recording import TraceRecorder
 from predimem.agent.runtime import run_episode
 from predimem.core.types import StepResult
 from tests.fakes import CountingEnvironment
 
 
-class CountingSolver:
+class CountingExpert:
     """Counts up from 0 at each reset; a new subtask every second action."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class FailingEnvironment(CountingEnvironment):
 
 
 def test_a_solver_begins_anew_and_its_ticks_carry_the_subtask() -> None:
-    agent, environment = SolverAgent(CountingSolver()), CountingEnvironment(horizon=4)
+    agent, environment = ExpertAgent(CountingExpert()), CountingEnvironment(horizon=4)
     for seed in (0, 1):
         recorder = TraceRecorder()
         result = run_episode(environment, agent, "count", "oracle", seed, [recorder])
@@ -51,10 +51,10 @@ def test_a_solver_begins_anew_and_its_ticks_carry_the_subtask() -> None:
 
 
 def test_a_policy_with_a_state_begins_anew_with_each_episode() -> None:
-    solver, environment = CountingSolver(), CountingEnvironment(horizon=3)
+    solver, environment = CountingExpert(), CountingEnvironment(horizon=3)
     order: list[str] = []
 
-    class Inner(SolverAgent):
+    class Inner(ExpertAgent):
         def reset(self, instruction: str, episode_id: str) -> None:
             order.append(f"agent {episode_id}")
             super().reset(instruction, episode_id)

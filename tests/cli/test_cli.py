@@ -51,10 +51,10 @@ def test_help_needs_neither_torch_nor_a_simulator():
     [
         (["eval", "--tasks", "x", "--agent", "clever"], "unknown agent 'clever'; there are: predimem"),
         (["eval", "--tasks", "x", "--weights", "nowhere"], "no weights for 'planner' in nowhere"),
-        (["eval", "--tasks", "x", "--suite", "y"], "suite: expected one of 'mikasa', 'arena', got 'y'"),
+        (["eval", "--tasks", "x", "--suite", "y"], "unknown benchmark 'y'; there are: mikasa, arena"),
         (["eval", "--tasks", "x", "--agent", "random", "--episodes", "0"], "episodes: expected at least 1"),
         (["eval", "--agent", "random"], "mikasa: say which --tasks to play"),
-        (["eval", "--suite", "arena"], "unknown agent 'predimem'; there are: oracle, script, random; learned systems"),
+        (["eval", "--benchmark", "arena", "--rendering", "fast"], "unknown key 'rendering'; ArenaOptions"),
         (["eval", "--config", "configs/eval/arena.yaml", "--weights", "nowhere"], "no weights for 'arena-planner' in"),
         (["eval", "--config", "configs/eval/arena.yaml", "--agent", "x"], "there are: predimem, no-head, no-keyframes"),
         (["eval", "--config", "configs/eval/arena_studies.yaml", "--tasks", "99"], "left out: window-1: no weights"),
@@ -65,8 +65,8 @@ def test_help_needs_neither_torch_nor_a_simulator():
         (["eval", "--suite", "arena", "--agent", "oracle", "--tasks", "4,04"], "unknown arena task '04'"),
         (["eval", "--suite", "arena", "--agent", "script", "--seed-start", "-1"], "seed_start: expected at least 0"),
         (["play", "--task", "99"], "unknown arena task '99'"),
-        (["play", "--task", "4", "--agent", "clever"], "unknown agent 'clever'; there are: oracle, script, random"),
-        (["play", "--task", "4", "--agent", "predimem"], "add --config configs/eval/arena.yaml"),
+        (["play", "--task", "4", "--agent", "clever"], "unknown agent 'clever'; there are: predimem, no-head"),
+        (["play", "--task", "4", "--agent", "predimem", "--weights", "nowhere"], "no weights for 'arena-planner' in"),
         (["play", "--task", "4", "--seed", "-3"], "expected a seed in [0, 2**32), got -3"),
         (["eval", "--tasks", "x", "--time", "dream"], "expected one of 'simulated', 'real', got 'dream'"),
         (["eval", "--tasks", "x", "--s2-latency", "-1"], "latencies are control steps >= 0"),
@@ -110,6 +110,6 @@ def test_the_shipped_system_plays_asynchronously(tmp_path):
     results = json.loads((tmp_path / "results.json").read_text())
     cell = results["results"]["RememberColor3-VLA-v0"]["predimem"]
     assert cell["n"] == 1 and cell["errors"] == 0 and cell["keyframes_mean"] >= 1
-    assert "planner" in results["provenance"]["weights"]
+    assert set(results["provenance"]["agent_configs"]["predimem"]["weights"]) == {"planner", "actor"}
     assert "<html" in (tmp_path / "report.html").read_text()
     assert len(list(tmp_path.rglob("*.mp4"))) == 2

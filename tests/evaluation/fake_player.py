@@ -98,8 +98,8 @@ class FakePlayer:
         return (0, 4)
 
     def provenance(self) -> dict[str, Any]:
-        rows = {} if self.rows is None else {"rows": self.rows}
-        return {"suite_version": "fake 1.0", "weights": {"planner": self.weights, "actor": "def"}} | rows
+        rows = {} if self.rows is None else {"agent_configs": self.rows}
+        return {"benchmark_version": "fake 1.0", "weights": {"planner": self.weights, "actor": "def"}} | rows
 
     def close(self) -> None:
         pass

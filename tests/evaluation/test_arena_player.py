@@ -1,4 +1,4 @@
-"""The arena's agents as `assemble` builds them, on the real physics, and an episode that is filmed."""
+"""The arena's agents on the real physics, and an episode that is filmed."""
 
 from __future__ import annotations
 
@@ -21,22 +21,23 @@ from predimem.agent.runtime import run_episode
 from predimem.core.interfaces import Subscriber
 from predimem.core.types import EpisodeResult
 from predimem.core.weight_files import WeightsError
+from predimem.envs.arena.benchmark import ARENA
 from predimem.envs.arena.layout import draw_layout
-from predimem.envs.arena.suite import ArenaEnvironment
+from predimem.envs.arena.suite import ArenaEnvironment, make
 from predimem.envs.arena.tasks import TASKS, task_of
-from predimem.evaluation.run.agents import Player
+from predimem.envs.benchmark import load_benchmark
+from predimem.evaluation.run.agents import AgentFactory
+from predimem.evaluation.run.benchmark_player import BenchmarkPlayer
 from predimem.evaluation.run.config import PlayConfig
-from predimem.evaluation.run.environments import arena_control_mode, make_arena_environment
 from predimem.evaluation.run.film import film_episode
 from predimem.evaluation.run.names import check_agents
-from predimem.evaluation.run.tasks import all_tasks, task_categories, task_names
 
 TASK = task_of(1)
 
 
 @pytest.fixture(scope="module")
-def player() -> Iterator[Player]:
-    player = Player(PlayConfig(suite="arena"))
+def player() -> Iterator[BenchmarkPlayer]:
+    player = BenchmarkPlayer(PlayConfig(benchmark="arena"))
     yield player
     player.close()
 
@@ -48,15 +49,16 @@ def seed_with(variant_of_seed_0: bool) -> int:
 
 
 def test_all_tasks_have_names_and_a_category() -> None:
-    names = all_tasks("arena")
+    names = ARENA.all_tasks()
     assert len(names) == len(TASKS) == 26
-    assert task_names("arena", ["4", "PourWineIntoMugTwice", "predimem/Arena-TransferButterCreamCheese-v0"]) == (
+    asked = ("4", "PourWineIntoMugTwice", "predimem/Arena-TransferButterCreamCheese-v0")
+    assert [ARENA.task_name(task) for task in asked] == [
         "ButterInOccupiedDrawer",
         "PourWineIntoMugTwice",
         "TransferButterCreamCheese",
-    )
-    categories = task_categories("arena")
-    assert categories is not None and task_categories("mikasa") is None
+    ]
+    categories = ARENA.categories(())
+    assert load_benchmark("mikasa").categories(()) is None
     assert {name: len(tasks) for name, tasks in categories.items()} == {
         "transferring": 4, "occlusion": 11, "counting": 7, "sequence": 4,
     }  # fmt: skip
@@ -64,12 +66,12 @@ def test_all_tasks_have_names_and_a_category() -> None:
 
 
 def test_who_plays_what() -> None:
-    check_agents(["oracle", "script", "random"], "arena")
-    with pytest.raises(ValueError, match="unknown agent 'script'; there are: predimem"):
-        check_agents(["script"], "mikasa")
+    check_agents(["oracle", "script", "random"], "arena", {})
+    with pytest.raises(ValueError, match="unknown agent 'script'; there are: oracle, random; the agents"):
+        check_agents(["script"], "mikasa", {})
 
 
-def test_the_oracle_succeeds_and_says_what_it_does(player: Player) -> None:
+def test_the_oracle_succeeds_and_says_what_it_does(player: BenchmarkPlayer) -> None:
     recorder = TraceRecorder()
     seed = seed_with(False)
     result = player.play(TASK.name, "oracle", seed, [recorder])
@@ -79,72 +81,76 @@ def test_the_oracle_succeeds_and_says_what_it_does(player: Player) -> None:
     assert said == [subtask.label for subtask in TASK.variants[draw_layout(TASK, seed).variant].subtasks]
 
 
-def test_the_script_plays_seed_0_whatever_the_seed(player: Player) -> None:
+def test_the_script_plays_seed_0_whatever_the_seed(player: BenchmarkPlayer) -> None:
     result = player.play(TASK.name, "script", seed_with(False))
     assert result.status == "failure" and result.message.startswith("out of time: ")
     assert result.stages_passed < TASK.stages
     assert player.play(TASK.name, "script", seed_with(True)).status == "success"
 
 
-def test_of_the_arena_one_environment_is_kept(player: Player) -> None:
+def test_of_the_arena_one_environment_is_kept(player: BenchmarkPlayer) -> None:
     player.play(TASK.name, "oracle", 1)
-    first = player._environments[TASK.name]
+    ((key, first),) = player._environments.items()
+    assert key[0] == TASK.name
     player.play(TASK.name, "oracle", 2)
-    assert player._environments == {TASK.name: first}
+    assert player._environments == {key: first}
     result = player.play("PourWineIntoMugTwice", "random", 1)
-    assert list(player._environments) == ["PourWineIntoMugTwice"]
-    assert player._environments["PourWineIntoMugTwice"].action_dim == 7
+    (((task, _), environment),) = player._environments.items()
+    assert task == "PourWineIntoMugTwice" and environment.action_dim == 7
     assert result.status == "failure" and result.metrics["clipped_actions"] == 0.0
 
 
-def test_what_the_figures_depend_on(player: Player) -> None:
+def test_what_the_figures_depend_on(player: BenchmarkPlayer) -> None:
     provenance = player.provenance()
-    assert provenance["suite_version"].startswith("arena ") and provenance["weights"] == {}
+    assert provenance["benchmark_version"].startswith("arena ") and "agent_configs" not in provenance
 
 
 @pytest.fixture(scope="module")
-def rows() -> Iterator[Player]:
+def planned() -> Iterator[BenchmarkPlayer]:
     systems = {
-        "oracles": AgentConfig("truth", "skills"),
-        "slow": AgentConfig("truth", "skills", s2_latency_steps=30),
+        "oracles": AgentConfig("oracle", "skills"),
+        "slow": AgentConfig("oracle", "skills", s2_latency_steps=30),
         "learned": AgentConfig("arena-planner", "skills"),
+        "driven": AgentConfig("oracle", "arena-actor"),
     }
     time = TimeConfig(s2_latency_steps=4)
     agent = DualSystemConfig(plan_every_steps=10)
-    player = Player(PlayConfig("arena", time=time, agent=agent, rows=systems, weights="x"))
+    player = BenchmarkPlayer(PlayConfig("arena", time=time, agent=agent, agent_configs=systems, weights="x"))
     yield player
     player.close()
 
 
-def test_the_oracle_actor_carries_out_what_is_planned_in_the_asynchronous_runtime(rows: Player) -> None:
+def test_the_oracle_actor_carries_out_what_is_planned_in_the_asynchronous_runtime(planned: BenchmarkPlayer) -> None:
     recorder = TraceRecorder()
-    result = rows.play(TASK.name, "oracles", 900_000, [recorder])
+    result = planned.play(TASK.name, "oracles", 900_000, [recorder])
     assert result.status == "success"
     ticks = recorder.trace["ticks"]
     assert [i for i, t in enumerate(ticks[:30]) if t["plan_arrived"]] == [4, 14, 24]
     assert [t["held_action"] for t in ticks[:6]] == [True] * 4 + [False] * 2
     assert {t["plan_age_steps"] for t in ticks[4:]} == set(range(4, 14))
-    late = rows.play(TASK.name, "slow", 900_000)
+    late = planned.play(TASK.name, "slow", 900_000)
     assert late.status == "success" and late.steps > result.steps
 
 
-def test_rows_have_their_weights_and_the_control_mode_of_their_actor(rows: Player) -> None:
+def test_rows_have_their_weights_and_the_control_mode_of_their_actor(planned: BenchmarkPlayer) -> None:
     with pytest.raises(WeightsError, match="no weights for 'arena-planner' in x"):
-        rows.play(TASK.name, "learned", 0)
-    assert arena_control_mode("a", AgentConfig("truth", "skills")) == arena_control_mode("oracle", None)
-    assert arena_control_mode("a", AgentConfig("truth", "arena-actor")) == arena_control_mode("random", None)
-    check_agents(["slow", "oracle"], "arena", ["slow"])
-    with pytest.raises(ValueError, match="unknown agent 'fast'; there are: slow, oracle, script, random"):
-        check_agents(["fast"], "arena", ["slow"])
+        planned.play(TASK.name, "learned", 0)
+    factory = AgentFactory(planned._config)
+    privileged = {name: factory.is_privileged(name) for name in ("oracles", "driven", "oracle", "random")}
+    assert privileged == {"oracles": True, "driven": False, "oracle": True, "random": False}
+    configs = planned._config.agent_configs
+    check_agents(["slow", "oracle"], "arena", configs)
+    with pytest.raises(ValueError, match=r"unknown agent 'fast'; there are: oracles, slow, .*, oracle, script, random"):
+        check_agents(["fast"], "arena", configs)
     with pytest.raises(ValueError, match="'oracle' is an agent already"):
-        check_agents(["oracle"], "arena", ["oracle"])
-    oracles = replace(rows._config, rows={"oracles": rows._config.rows["oracles"]})
-    assert Player(oracles).provenance()["rows"]["oracles"]["weights"] == {}
+        check_agents(["oracle"], "arena", {"oracle": configs["slow"]})
+    oracles = replace(planned._config, agent_configs={"oracles": configs["oracles"]})
+    assert BenchmarkPlayer(oracles).provenance()["agent_configs"]["oracles"]["weights"] == {}
 
 
 @pytest.mark.parametrize("solver", ["predimem", "maniskill"])
 def test_whoever_solves_inverse_kinematics_takes_the_actions_of_learned_actors(solver: str) -> None:
-    env = make_arena_environment("1", "pd_ee_delta_pose", 16, pictures=False, inverse_kinematics=solver)
+    env = make("1", "pd_ee_delta_pose", 16, images=False, inverse_kinematics=solver)
     try:
         assert env.simulation.control_mode == ("pd_joint_pos" if solver == "predimem" else "pd_ee_delta_pose")
         before = after = env.reset(900_000).state[:3]

@@ -72,7 +72,7 @@ class StagePlayer(FakePlayer):
 
 
 def settings(out: Path, **changes: Any) -> EvaluationConfig:
-    config = EvaluationConfig("other", ("drawers",), ("predimem",), 5, out=str(out), videos_per_task=0)
+    config = EvaluationConfig("arena", ("drawers",), ("predimem",), 5, out=str(out), videos_per_task=0)
     return replace(config, **changes)
 
 

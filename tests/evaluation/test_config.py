@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from predimem.agent.config import AgentConfig
 from predimem.core.config import ConfigError, load_config
-from predimem.evaluation.run.config import EvaluationFile, PlayConfig, evaluation_settings, played_with
+from predimem.evaluation.run.config import EvaluationFile, PlayConfig, evaluation_settings, played_with, read_results
+from predimem.evaluation.run.migrations import modern_results
 from predimem.evaluation.run.names import missing_weights
 
 ROOT = Path(__file__).parents[2]
 FILE = """
-suite: arena
+benchmark: arena
 episodes: 20
 play:
   time: {s2_latency_steps: 4}
-rows:
+agent_configs:
   ours: {planner: arena-planner, actor: skills}
 """
 
@@ -29,20 +31,21 @@ def test_options_override_the_file_and_leave_the_rest(tmp_path: Path) -> None:
     settings = evaluation_settings(path, {"episodes": 3, "tasks": ["4"], "play.time.s1_latency_steps": 2, "out": None})
     assert (settings.episodes, settings.tasks, settings.out) == (3, ("4",), "runs/eval")
     assert (settings.play.time.s1_latency_steps, settings.play.time.s2_latency_steps) == (2, 4)
-    assert settings.rows == {"ours": AgentConfig("arena-planner", "skills")}
-    assert evaluation_settings(None, {}) == EvaluationFile()
+    assert settings.agent_configs == {"ours": AgentConfig("arena-planner", "skills")}
+    own = evaluation_settings(None, {})
+    assert own.play == PlayConfig() and next(iter(own.agent_configs)) == "predimem" and own.tasks == ()
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("rows: {a: {planner: x, actor: y}}", "rows are systems that play the arena, not mikasa"),
-        ("suite: arena\nrows: {a: {planner: x}}", "actor"),
-        ("suite: arena\nrows: {a: {planner: instruction, actor: skills}}", "the planner `instruction` names none"),
-        ("suite: arena\nrows: {a: {planner: instruction, actor: expert}}", "expert carries out subtasks"),
-        ("suite: arena\nrows: {a: {planner: truth, actor: x, memory: {keyframes: false}}}", "'truth' has none"),
-        ("suite: arena\nrows: {a: {planner: x, actor: skills, camera_every: 0}}", "at least 1, got 0"),
-        ("suite: arena\nplay: {rows: {a: {planner: truth, actor: skills}}}", "rows belong on the top level"),
+        ("rows: {a: {planner: x, actor: y}}\nagent_configs: {}", "'rows' is the former name of 'agent_configs'"),
+        ("benchmark: arena\nagent_configs: {a: {planner: x}}", "actor"),
+        ("benchmark: arena\nagent_configs: {a: {planner: instruction, actor: skills}}", "`instruction` names none"),
+        ("benchmark: arena\nagent_configs: {a: {planner: instruction, actor: expert}}", "expert carries out subtasks"),
+        ("agent_configs: {a: {planner: oracle, actor: x, memory: {keyframes: false}}}", "has none"),
+        ("benchmark: arena\nagent_configs: {a: {planner: x, actor: skills, camera_every: 0}}", "at least 1, got 0"),
+        ("play: {agent_configs: {a: {planner: oracle, actor: skills}}}", "on the top level"),
         ("episode: 3", "unknown key 'episode'"),
     ],
 )
@@ -56,32 +59,79 @@ def test_a_faulty_file_says_what_is_wrong(tmp_path: Path, text: str, message: st
 def test_pictures_are_taken_as_often_as_somebody_looks() -> None:
     play = evaluation_settings(ROOT / "configs/eval/arena.yaml", {}).play
     assert play.agent.plan_every_steps == 10
-    assert play.camera_every(AgentConfig("arena-planner", "skills")) == 10
-    assert play.camera_every(AgentConfig("truth", "arena-actor")) == 2
-    assert play.camera_every(AgentConfig("truth", "skills")) is None
-    assert play.camera_every(AgentConfig("truth", "expert")) is None
-    assert play.camera_every(AgentConfig("truth", "skills", camera_every=5)) == 5
+
+    def every(planner: str, actor: str, camera_every: int | None = None) -> int | None:
+        agents = {"a": AgentConfig(planner, actor, camera_every=camera_every)}
+        return replace(play, agent_configs=agents).images_every("a")
+
+    assert every("arena-planner", "skills") == 10
+    assert every("oracle", "arena-actor") == 2
+    assert every("oracle", "skills") is None
+    assert every("oracle", "expert") is None
+    assert every("oracle", "skills", 5) == 5
+    assert play.images_every("random") is None
 
 
 def test_the_rows_of_the_shipped_file() -> None:
     settings = load_config(EvaluationFile, ROOT / "configs/eval/arena.yaml")
-    assert next(iter(settings.rows)) == "predimem" and settings.episodes == 20 and not settings.tasks
-    for name, row in settings.rows.items():
+    assert next(iter(settings.agent_configs)) == "predimem" and settings.episodes == 20 and not settings.tasks
+    for name, row in settings.agent_configs.items():
         assert (row.actor == "skills") == ("-skills" in name)
-        assert row.against is None or row.against in settings.rows
-    assert set(missing_weights(settings.rows, None)) == {"reactive"}  # for its 4 MB
-    assert settings.rows["oracle-memory"].weights == ("arena-actor",)
-    assert settings.rows["oracle-memory-skills"].weights == ()
+        assert row.against is None or row.against in settings.agent_configs
+    assert set(missing_weights(settings.agent_configs, None)) == {"reactive"}  # for its 4 MB
+    assert settings.agent_configs["oracle-memory"].weights == ("arena-actor",)
+    assert settings.agent_configs["oracle-memory-skills"].weights == ()
 
 
-def test_results_say_how_they_were_played(tmp_path: Path) -> None:
-    rows = {"ours": {"planner": "arena-planner", "actor": "skills", "memory": {}, "weights": {"arena-planner": "ab"}}}
+def test_results_of_earlier_versions_say_how_they_were_played(tmp_path: Path) -> None:
+    rows = {"ours": {"planner": "truth", "actor": "skills", "memory": {}, "weights": {"arena-planner": "ab"}}}
+    play = {"suite": "arena", "weights": "there", "rendering": "stock", "image_px": 64, "actor_camera_every": 3}
     path = tmp_path / "results.json"
-    path.write_text(json.dumps({"provenance": {"play": {"suite": "arena", "weights": "there"}, "rows": rows}}))
-    assert played_with(path) == PlayConfig(
-        suite="arena", weights="there", rows={"ours": AgentConfig("arena-planner", "skills")}
+    old = {"schema": 1, "suite": "arena", "suite_version": "arena 1", "provenance": {"play": play, "rows": rows}}
+    path.write_text(json.dumps(old))
+    results = read_results(path)
+    assert (results["benchmark"], results["benchmark_version"]) == ("arena", "arena 1")
+    assert played_with(results, str(path)) == PlayConfig(
+        benchmark="arena",
+        environment={"image_px": 64},
+        actor_camera_every=3,
+        weights="there",
+        agent_configs={"ours": AgentConfig("oracle", "skills")},
     )
-    assert played_with(path, "here").weights == "here"
+    assert played_with(results, str(path), "here").weights == "here"
     path.write_text("[]")
     with pytest.raises(ConfigError, match=r"no results\.json of `predimem eval`"):
-        played_with(path)
+        read_results(path)
+
+
+def test_the_built_in_agents_of_earlier_results_have_their_weights() -> None:
+    old = {
+        "schema": 1,
+        "suite": "mikasa",
+        "config": {"suite": "mikasa", "agents": ["reactive", "random"]},
+        "provenance": {
+            "play": {"suite": "mikasa", "rendering": "fast", "image_px": 128},
+            "suite_version": "mikasa 1",
+            "weights": {"planner": "ab", "actor": "cd"},
+        },
+    }
+    results = modern_results(old)
+    assert results["provenance"] == {
+        "play": {"benchmark": "mikasa", "environment": {"rendering": "fast"}},
+        "benchmark_version": "mikasa 1",
+        "agent_configs": {
+            "reactive": {
+                "planner": "instruction", "actor": "actor", "weights": {"actor": "cd"}, "memory": {},
+                "s2_latency_steps": None, "camera_every": None, "slip_probability": 0.0,
+            }
+        },
+    }  # fmt: skip
+    assert modern_results(results) == results
+
+
+def test_settings_of_earlier_versions_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "eval.yaml"
+    path.write_text("suite: arena\nrows: {a: {planner: truth, actor: skills}}\nplay: {image_px: 64}")
+    settings = evaluation_settings(path, {})
+    assert settings.benchmark == "arena" and settings.agent_configs == {"a": AgentConfig("oracle", "skills")}
+    assert settings.play.environment == {"image_px": 64}

@@ -12,7 +12,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-from predimem.evaluation.analysis.published import best_published, published_means, published_results
 from predimem.evaluation.report.charts import success_bars, timeline
 from predimem.evaluation.report.report import load_traces, write_report
 from predimem.evaluation.run.evaluation import EvaluationConfig, run_evaluation
@@ -106,21 +105,8 @@ def test_long_and_empty_episodes_can_be_drawn(finished: tuple[Path, dict[str, An
 
 
 def test_a_report_without_traces_or_scored_episodes(tmp_path: Path) -> None:
-    settings = EvaluationConfig("other", ("t",), ("random",), 1, out=str(tmp_path))
+    settings = EvaluationConfig("arena", ("t",), ("random",), 1, out=str(tmp_path))
     results = run_evaluation(settings, partial(FakePlayer, kill_seed=900_000))
     assert results["results"]["t"]["random"]["success"] is None
     text = write_report(results, [], tmp_path).read_text()
     assert "finished no episode without an error" in text and "SIGKILL" in text
-
-
-def test_published_figures() -> None:
-    best = {n: best_published("mikasa", f"RememberColor{n}-VLA-v0") for n in (3, 5, 9)}
-    assert {n: b.success for n, b in best.items() if b} == {3: 0.59, 5: 0.22, 9: 0.15}
-    assert [b.method for b in best.values() if b] == ["OpenVLA (K=8)", "π0 (K=4)", "π0 (K=4)"]
-    assert len(published_results("mikasa", "ShellGameTouch-VLA-v0")) == 5
-    assert published_results("arena", "RememberColor3-VLA-v0") == ()
-    assert best_published("mikasa", "RememberShape3-VLA-v0") is None
-    assert [(p.method, p.success) for p in published_means("mikasa")][:2] == [
-        ("Chameleon", 0.751),
-        ("SimpleMemVLA", 0.74),
-    ]

@@ -49,11 +49,11 @@ def test_saved_is_a_share_of_the_episodes_in_which_something_failed() -> None:
 
 
 def test_what_slips_is_picked_up_again_and_the_same_seed_slips_alike() -> None:
-    from predimem.evaluation.run.agents import Player
+    from predimem.evaluation.run.benchmark_player import BenchmarkPlayer
     from predimem.evaluation.run.config import PlayConfig
 
-    rows = {"slips": AgentConfig("truth", "skills", slip_probability=1.0), "firm": AgentConfig("truth", "skills")}
-    player, found = Player(PlayConfig(suite="arena", rows=rows)), []
+    rows = {"slips": AgentConfig("oracle", "skills", slip_probability=1.0), "firm": AgentConfig("oracle", "skills")}
+    player, found = BenchmarkPlayer(PlayConfig(benchmark="arena", agent_configs=rows)), []
     for agent in ("firm", "slips", "slips"):
         recorder = LogRecorder()
         result = player.play("TransferChocolateButter", agent, 900_000, [recorder])

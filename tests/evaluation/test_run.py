@@ -22,7 +22,7 @@ TASKS = ("RememberColor3-VLA-v0", "RememberColor9-VLA-v0")
 
 
 def config(out: Path, **changes: Any) -> EvaluationConfig:
-    defaults: dict[str, Any] = {"suite": "mikasa", "tasks": TASKS, "agents": ("predimem", "reactive")}
+    defaults: dict[str, Any] = {"benchmark": "mikasa", "tasks": TASKS, "agents": ("predimem", "reactive")}
     return EvaluationConfig(**(defaults | {"episodes": 5, "videos_per_task": 0, "out": str(out)} | changes))
 
 
@@ -49,7 +49,7 @@ def test_deaths_and_errors_are_no_failures_and_workers_change_nothing(tmp_path: 
 
     written = json.loads((tmp_path / "two" / "results.json").read_text())
     assert written == json.loads(json.dumps(results))
-    assert written["schema"] == 1 and written["suite_version"] == "fake 1.0"
+    assert written["schema"] == 2 and written["benchmark_version"] == "fake 1.0"
     assert written["provenance"]["weights"]["planner"] == "abc"
     filmed = [e for e in results["episodes"] if e["video"]]
     assert [e["seed"] for e in filmed] == [900_000] * 4

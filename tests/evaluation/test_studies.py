@@ -35,10 +35,10 @@ def test_a_study_is_drawn_and_shown(tmp_path: Path) -> None:
 def test_the_shipped_studies_name_rows_that_are_there() -> None:
     settings = evaluation_settings(ROOT / "configs/eval/arena_studies.yaml", {})
     assert {len(study.values) for study in settings.studies.values()} == {3, 4, 5}
-    assert all(row.actor == "skills" for row in settings.rows.values())
-    rows = {"a": AgentConfig("truth", "skills")}
-    with pytest.raises(ValueError, match="studies: no row 'b'; there are: a"):
-        EvaluationFile(suite="arena", rows=rows, studies={"s": StudyConfig("q", {"a": "1", "b": "2"})})
+    assert all(row.actor == "skills" for row in settings.agent_configs.values())
+    rows = {"a": AgentConfig("oracle", "skills")}
+    with pytest.raises(ValueError, match="studies: no agent config 'b'; there are: a"):
+        EvaluationFile(benchmark="arena", agent_configs=rows, studies={"s": StudyConfig("q", {"a": "1", "b": "2"})})
     with pytest.raises(ValueError, match="two rows or more"):
         StudyConfig("q", {"a": "1"})
 
@@ -49,7 +49,7 @@ def test_missing_weights_name_their_recipe(tmp_path: Path) -> None:
     rows = [
         row
         for name in ("arena", "arena_studies")
-        for row in evaluation_settings(ROOT / "configs" / "eval" / f"{name}.yaml", {}).rows.values()
+        for row in evaluation_settings(ROOT / "configs" / "eval" / f"{name}.yaml", {}).agent_configs.values()
     ]
     for name in {"planner", "planner-no-head", "actor"} | {name for row in rows for name in row.weights}:
         with pytest.raises(WeightsError) as missing:
@@ -59,7 +59,7 @@ def test_missing_weights_name_their_recipe(tmp_path: Path) -> None:
 
 
 def test_rows_whose_weights_are_missing(tmp_path: Path) -> None:
-    rows = {"a": AgentConfig("x", "skills"), "b": AgentConfig("y", "z"), "c": AgentConfig("truth", "skills")}
+    rows = {"a": AgentConfig("x", "skills"), "b": AgentConfig("y", "z"), "c": AgentConfig("oracle", "skills")}
     (tmp_path / "x").mkdir()
     (tmp_path / "y").mkdir()
     missing = missing_weights(rows, str(tmp_path))

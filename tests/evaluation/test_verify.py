@@ -52,7 +52,9 @@ def test_the_same_player_gives_the_same_episodes(results: Path) -> None:
     assert again == verification
     other = verify_results(results, FakePlayer, sample=5, seed=1)
     assert [(c.task, c.seed) for c in other.checked] != [(c.task, c.seed) for c in again.checked]
-    assert "5 of 5 episodes, drawn from 8, came out the same; 5 of them in every action" in format_verification(again)
+    text = format_verification(again)
+    assert "drawn from 8 episodes; the same outcome: 5 of 5" in text and "in every action and answer: 5 of 5" in text
+    assert "kinds of CPU" not in text
 
 
 def test_the_compact_file_is_enough(results: Path) -> None:
@@ -69,7 +71,7 @@ def test_what_differs_is_named(results: Path) -> None:
     assert [(c.seed, c.differences) for c in verification.different] == [(900_002, ("steps (was 12, is 11)",))] * 2
     text = format_verification(verification)
     assert "RememberColor9-VLA-v0 reactive seed 900002 differs: steps (was 12, is 11)" in text
-    assert "6 of 8 episodes" in text
+    assert "the same outcome: 6 of 8" in text and "kinds of CPU" in text
 
 
 def test_another_course_to_the_same_end_is_told(tmp_path: Path) -> None:

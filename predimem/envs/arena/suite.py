@@ -20,6 +20,7 @@ from predimem.envs.arena.attempts import FailedAttempts
 VERSION = "1.1"  # to be raised whenever a task, a predicate or the scene changes so that figures change
 CONTROL_HZ = 20.0
 STATE_DIM = 17
+POSITION, ROTATION, OPENING, JOINTS = slice(0, 3), slice(3, 9), 9, slice(10, 17)  # of the state
 ARM_JOINTS = 7
 GRIPPER_OPEN = 1.0
 
@@ -28,6 +29,26 @@ def suite_version() -> str:
     """The suite and the simulator that figures were made with, for result files."""
     parts = ("mani_skill", "sapien")
     return ", ".join([f"arena {VERSION}", *(f"{name} {importlib.metadata.version(name)}" for name in parts)])
+
+
+def make(task: str, control_mode: str, image_px: int, images: bool, inverse_kinematics: str) -> ArenaEnvironment:
+    """One world of the arena, by a task's name or file. inverse_kinematics: see `benchmark.ArenaOptions`."""
+    from predimem.envs.arena import registration
+
+    driven = control_mode == "pd_ee_delta_pose" and inverse_kinematics == "predimem"
+    env = registration.make(
+        task,
+        obs_mode="none",
+        control_mode="pd_joint_pos" if driven else control_mode,
+        image_px=image_px,
+        sim_backend="cpu",
+        render_backend="auto" if images else None,
+    )
+    if driven:
+        from predimem.envs.arena.scene.delta_pose_env import DeltaPoseEnv
+
+        env = DeltaPoseEnv(env)
+    return ArenaEnvironment(env, camera_every=None)
 
 
 class ArenaEnvironment:

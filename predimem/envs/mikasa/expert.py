@@ -6,7 +6,7 @@ therefore label any state that any policy visits, for any of the objects on the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,29 @@ REACHED_SHARE = 0.4  # of a commanded step, about what the controller covers wit
 ARRIVED_M = 0.012
 
 WATCH, WAIT = "watch", "wait"
+
+
+class RememberExpert:
+    """The expert as a `predimem.core.interfaces.Expert` in a `MikasaEnvironment`."""
+
+    subtask = ""
+
+    def __init__(self, environment: Any):
+        self._environment = environment
+
+    def reset(self) -> None:
+        """It has no state."""
+
+    def action(self) -> np.ndarray:
+        return expert_action(self._environment.privileged())
+
+
+def remember_expert(environment: Any) -> RememberExpert:
+    return RememberExpert(environment)
+
+
+def true_subtask(environment: Any) -> Callable[[], str]:
+    return lambda: expert_subtask(environment.privileged())
 
 
 def touch(label: str) -> str:

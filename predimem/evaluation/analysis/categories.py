@@ -1,4 +1,4 @@
-"""The table of a suite whose tasks have categories, as in the RoboMemArena paper (002 Table 2)."""
+"""The table of a benchmark whose tasks have categories, as in the RoboMemArena paper (002 Table 2)."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def markdown_table(results: Mapping[str, Any]) -> str:
         lines.append([agent, *cells, str(mean["n"]), str(mean["errors"])])
     seeds = results["config"]["seed_start"], results["config"]["seed_start"] + results["config"]["episodes"] - 1
     tasks = ", ".join(f"{name} {len(entry['tasks'])}" for name, entry in categories.items())
-    source = f"{results['suite_version']}, revision {results['revision']}{' (changed)' if results['dirty'] else ''}"
+    source = f"{results['benchmark_version']}, revision {results['revision']}{' (changed)' if results['dirty'] else ''}"
     notes = f"Seeds {seeds[0]} to {seeds[1]} of each task ({tasks}); {source}. {NOTE}."
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + f"\n\n{notes}\n"
 

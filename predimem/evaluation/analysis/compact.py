@@ -17,7 +17,7 @@ COLUMNS = (
     *("answers", "invalid_answers", "course"),
 )
 KEPT = (
-    *("schema", "suite", "suite_version", "revision", "dirty", "revisions", "machine", "config", "provenance"),
+    *("schema", "benchmark", "benchmark_version", "revision", "dirty", "revisions", "machine", "config", "provenance"),
     *("started", "wall_s", "mean", "categories", "diagnosis"),
 )
 MESSAGE_LETTERS = 200  # of an error's first line

@@ -7,8 +7,6 @@ from html import escape
 from itertools import groupby
 from typing import Any
 
-from predimem.evaluation.analysis.published import best_published
-
 WIDTH = 920
 LABELS = 165  # room for the labels on the left
 THUMBNAIL = 64
@@ -38,13 +36,13 @@ def success_bars(results: Mapping[str, Any]) -> str:
             parts.append(f'<path class="whisker" d="M{low:.1f} {y}H{high:.1f}{ends}"/>')
             label = f"{cell['success']:.2f}  ({cell['successes']}/{cell['n']})"
             parts.append(_text(left + span + 10, y + 4, label, "number"))
-        best = best_published(results["suite"], task)
-        if best is not None:
-            x = left + span * best.success
+        if results["published"]["tasks"][task]:
+            best = results["published"]["tasks"][task][0]
+            x = left + span * best["success"]
             parts.append(f'<path class="published" d="M{x:.1f} {top}V{y + 16}"/>')
-            side = "end faint" if best.success > 0.6 else "faint"
-            shift = -5 if best.success > 0.6 else 5
-            parts.append(_text(x + shift, y + 24, f"best published {best.success:.2f} ({best.method})", side))
+            side = "end faint" if best["success"] > 0.6 else "faint"
+            shift = -5 if best["success"] > 0.6 else 5
+            parts.append(_text(x + shift, y + 24, f"best published {best['success']:.2f} ({best['method']})", side))
         y += 34
     return _svg(y, parts, "Success rates with 95 % intervals")
 

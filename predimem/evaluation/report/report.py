@@ -11,24 +11,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from predimem.envs.benchmark import load_benchmark
 from predimem.evaluation.analysis.failures import CAUSES
-from predimem.evaluation.analysis.published import (
-    FIVE_TASK_NOTE,
-    MIKASA_NOTE,
-    MIKASA_PAPER,
-    best_published,
-    published_means,
-    published_results,
-)
 from predimem.evaluation.report.browser import browse
 from predimem.evaluation.report.charts import success_bars, timeline
 
 AGENT_NOTES = {
-    "predimem": "the full system: planner S2 with keyframe memory, actor S1, asynchronous",
-    "no-head": "as predimem, its planner trained without the predictive-coding head",
-    "no-keyframes": "as predimem, its planner trained and run without the keyframe bank",
-    "reactive": "the actor alone with the task's instruction: no planner, no memory",
-    "oracle-subtask": "the actor, told the true subtask by the simulator: what S1 can reach",
     "oracle": "the scripted expert with privileged state: what the task allows",
     "script": "the scripted skills, always in the order of seed 0's episode: what works without looking",
     "random": "random actions: what luck gives",
@@ -51,16 +39,13 @@ def write_report(
         lstrip_blocks=True,
     )
     environment.filters |= {"figure": _figure, "percent": _percent}
-    suite, agents = results["suite"], results["config"]["agents"]
+    agents, published = results["config"]["agents"], results["published"]
     page = environment.get_template("report.html").render(
         results=results,
         agents=agents,
         own=agents[0],
         verdict=_verdict(results),
-        best={task: best_published(suite, task) for task in results["results"]},
-        published={task: published_results(suite, task) for task in results["results"]},
-        published_means=published_means(suite),
-        notes={"source": MIKASA_PAPER, "tasks": MIKASA_NOTE, "means": FIVE_TASK_NOTE},
+        published=published,
         agent_notes={agent: AGENT_NOTES.get(agent, "") for agent in agents} | results["config"].get("notes", {}),
         bars=success_bars(results),
         studies=studies,
@@ -71,6 +56,7 @@ def write_report(
         failures=browse(results, out),
         **_diagnosis(results),
         weights=_weights(results["provenance"]),
+        long_episodes=load_benchmark(results["config"]["benchmark"]).long_episodes,
         provenance=json.dumps(results["provenance"], indent=2, ensure_ascii=False),
         config=json.dumps(results["config"], indent=2, ensure_ascii=False),
     )
@@ -149,9 +135,10 @@ def _diagnosis(results: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _weights(provenance: Mapping[str, Any]) -> dict[str, Any]:
-    weights = provenance.get("weights")
-    return dict(weights) if isinstance(weights, Mapping) else {"all": weights} if weights else {}
+def _weights(provenance: Mapping[str, Any]) -> dict[str, str]:
+    """Model -> hash, of all models that were played."""
+    agents = provenance.get("agent_configs", {}).values()
+    return {model: digest for agent in agents for model, digest in agent.get("weights", {}).items()}
 
 
 def _first_line(message: str) -> str:

@@ -1,4 +1,4 @@
-"""How episodes are played: time, pictures, weights, and the rows of a table of learned systems."""
+"""How episodes are played: in which benchmark, with which agents, weights and latencies."""
 
 from __future__ import annotations
 
@@ -6,57 +6,72 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from predimem.agent.clock import TimeConfig
-from predimem.agent.config import SCRIPTED, TRUTH, AgentConfig
+from predimem.agent.config import AgentConfig
 from predimem.agent.dual_system import DualSystemConfig
-from predimem.core.config import ConfigError, from_dict, read_yaml
+from predimem.core.config import ConfigError, from_dict, merged, read_yaml, to_dict
 from predimem.core.seeds import EVALUATION_SEEDS_FROM
+from predimem.envs.benchmark import EnvironmentOptions, benchmark_key, load_benchmark
 from predimem.evaluation.analysis.studies import StudyConfig
+from predimem.evaluation.run.migrations import modern_results, modern_settings
 
-Suite = Literal["mikasa", "arena"]
+DEFAULT_BENCHMARK = "mikasa"
+HOW_IT_IS_PLAYED = ("play", "agent_configs")  # what an evaluation without a file takes from its benchmark's
+
 
 @dataclass(frozen=True)
 class PlayConfig:
-    """weights: a folder with `planner/`, `actor/`, ...; null: the shipped ones.
-    rendering: of mikasa: `stock` meshes for figures to quote, `fast` (decimated) ones for studies.
-    image_px: width and height of the arena's pictures. actor_camera_every: control steps from one picture
-    of the arena to the next where a learned actor looks. inverse_kinematics: who turns its actions
-    (`pd_ee_delta_pose`) into joint angles, our solver, as in the data that it was trained on and faster,
-    or ManiSkill's controller. rows: of the arena, name -> learned system.
-    task_files: name -> file of the arena's tasks that are not among the 26."""
+    """How one process plays episodes.
 
-    suite: Suite = "mikasa"
-    rendering: Literal["stock", "fast"] = "stock"
-    image_px: int = 128
+    benchmark: its name, or the file that defines it. environment: its options, see its `options`.
+    actor_camera_every: control steps from one image to the next where a learned actor acts, in benchmarks whose
+    environments can leave images out.
+    time, agent: latencies, and how often S1 and S2 are asked.
+    weights: a folder with `planner/`, `actor/`, ...; null: the shipped ones.
+    torch_threads: of each process.
+    agent_configs: name -> agent. task_files: name -> file of the tasks that are not the benchmark's own.
+    """
+
+    benchmark: str = DEFAULT_BENCHMARK
+    environment: dict[str, Any] = field(default_factory=dict)
     actor_camera_every: int = 2
-    inverse_kinematics: Literal["predimem", "maniskill"] = "predimem"
     time: TimeConfig = field(default_factory=TimeConfig)
     agent: DualSystemConfig = field(default_factory=DualSystemConfig)
     weights: str | None = None
     torch_threads: int = 1
-    rows: dict[str, AgentConfig] = field(default_factory=dict)
+    agent_configs: dict[str, AgentConfig] = field(default_factory=dict)
     task_files: dict[str, str] = field(default_factory=dict)
 
-    def camera_every(self, row: AgentConfig) -> int | None:
-        """Control steps from one picture to the next where `row` plays; None where nobody looks."""
-        if row.camera_every is not None:
-            return row.camera_every
-        if row.actor not in SCRIPTED:
-            return self.actor_camera_every
-        return None if row.planner == TRUTH else self.agent.plan_every_steps
+    @property
+    def options(self) -> EnvironmentOptions:
+        """The benchmark's options. Raises ConfigError for one that it does not know."""
+        return from_dict(load_benchmark(self.benchmark).options, self.environment, "play: environment")
+
+    def images_every(self, agent: str) -> int | None:
+        """Control steps from one image to the next where `agent` acts; None where it looks at none."""
+        config = self.agent_configs.get(agent)
+        return config.images_every(self.agent.plan_every_steps, self.actor_camera_every) if config else None
+
+    def as_data(self) -> dict[str, Any]:
+        """As JSON data, with the defaults of the benchmark's options."""
+        return to_dict(self) | {"environment": to_dict(self.options)}
 
 
 @dataclass(frozen=True)
 class EvaluationFile:
-    """`predimem eval --config`: what is played, and how. tasks: empty: all of the suite. agents: rows and
-    built-in agents (`oracle`, ...), the first one is compared with the others; empty: all rows whose weights are
-    there, in their order. videos: of each task and agent; null: 2, of the arena none. clips: failed episodes of each
-    agent and cause that are played again to film the seconds around the failure. studies: rows that are drawn
-    against what they differ in."""
+    """`predimem eval --config`: what is played, and how.
 
-    suite: Suite = "mikasa"
+    tasks: empty: all of the benchmark.
+    agents: names of `agent_configs` and the benchmark's experts (`oracle`, ...); the first one is compared with the
+    others; empty: all agents whose weights are there, in their order.
+    videos: of each task and agent; null: 2, of a benchmark with long episodes none.
+    clips: failed episodes of each agent and cause that are played again to film the seconds around the failure.
+    studies: agents that are drawn against what they differ in.
+    """
+
+    benchmark: str = DEFAULT_BENCHMARK
     tasks: tuple[str, ...] = ()
     agents: tuple[str, ...] = ()
     episodes: int = 100
@@ -66,48 +81,68 @@ class EvaluationFile:
     videos: int | None = None
     clips: int = 0
     play: PlayConfig = field(default_factory=PlayConfig)
-    rows: dict[str, AgentConfig] = field(default_factory=dict)
+    agent_configs: dict[str, AgentConfig] = field(default_factory=dict)
     studies: dict[str, StudyConfig] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        unknown = sorted({row for study in self.studies.values() for row in study.values} - set(self.rows))
+        known = self.agent_configs
+        unknown = sorted({name for study in self.studies.values() for name in study.values} - set(known))
         if unknown:
-            raise ValueError(f"studies: no row {unknown[0]!r}; there are: {', '.join(self.rows) or 'none'}")
-        if self.play.rows or self.play.task_files:
-            raise ValueError("play: rows belong on the top level of the file, task files into tasks")
-        if self.rows and self.suite != "arena":
-            raise ValueError(f"rows are systems that play the arena, not {self.suite}")
+            raise ValueError(f"studies: no agent config {unknown[0]!r}; there are: {', '.join(known) or 'none'}")
+        if self.play.agent_configs or self.play.task_files:
+            raise ValueError("play: agent_configs belong on the top level of the file, task files into tasks")
 
 
 def evaluation_settings(path: str | Path | None, given: Mapping[str, Any]) -> EvaluationFile:
-    """A file's settings (None: the defaults) with what is given in their place.
+    """A file's settings with what is given in their place. Without a file (None) the benchmark's own file says which
+    agents there are and how they are played, and nothing else.
 
     given: "episodes", "play.time.mode", ... -> value; None: not given. Raises ConfigError.
     """
-    data = {} if path is None else read_yaml(path)
+    where = "options" if path is None else str(path)
+    changes: dict[str, Any] = {}
     for name, value in given.items():
         if value is not None:
             *parents, last = name.split(".")
-            place = data
+            place = changes
             for parent in parents:
                 place = place.setdefault(parent, {})
             place[last] = value
-    return from_dict(EvaluationFile, data, "options" if path is None else str(path))
+    data = merged(_base(path, changes.get("benchmark", DEFAULT_BENCHMARK)), changes)
+    if "benchmark" in data:
+        data["benchmark"] = benchmark_key(data["benchmark"])
+    return from_dict(EvaluationFile, data, where)
 
 
-def played_with(results: str | Path, weights: str | None = None) -> PlayConfig:
-    """How the episodes of a results.json were played. weights: their folder, if it lies elsewhere by now.
+def _base(path: str | Path | None, benchmark: str) -> dict[str, Any]:
+    if path is not None:
+        data = read_yaml(path)
+        return modern_settings(data, str(path)) if isinstance(data, dict) else data
+    own = load_benchmark(benchmark).config
+    if own is None:
+        return {}
+    data = modern_settings(read_yaml(own), own)
+    return {name: data[name] for name in HOW_IT_IS_PLAYED if name in data}
 
-    Raises ConfigError for a file that does not say it.
-    """
+
+def read_results(path: str | Path) -> dict[str, Any]:
+    """A results.json or compact file, of this version's form whichever version wrote it. Raises ConfigError."""
     try:
-        provenance = json.loads(Path(results).read_text())["provenance"]
-        play, rows = dict(provenance["play"]), provenance.get("rows", {})
-    except (OSError, KeyError, TypeError, ValueError) as error:
-        raise ConfigError(f"{results} is no results.json of `predimem eval` ({error!r})") from error
+        return modern_results(json.loads(Path(path).read_text()))
+    except (OSError, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ConfigError(f"{path} is no results.json of `predimem eval` ({error!r})") from error
+
+
+def played_with(results: Mapping[str, Any], where: str, weights: str | None = None) -> PlayConfig:
+    """How the episodes of a results file (`read_results`) were played. weights: their folder, if it lies elsewhere by
+    now. Raises ConfigError for results that do not say it.
+    """
+    provenance = results["provenance"]
     if "task_files" in provenance:
-        raise ConfigError(f"{results} has tasks of your own; it does not say where their files are now")
-    play["rows"] = {name: {k: v for k, v in row.items() if k != "weights"} for name, row in rows.items()}
+        raise ConfigError(f"{where} has tasks of your own; it does not say where their files are now")
+    agents = provenance.get("agent_configs", {})
+    play = dict(provenance["play"])
+    play["agent_configs"] = {name: {k: v for k, v in agent.items() if k != "weights"} for name, agent in agents.items()}
     if weights is not None:
         play["weights"] = weights
-    return from_dict(PlayConfig, play, str(results))
+    return from_dict(PlayConfig, play, where)

@@ -1,8 +1,8 @@
 """`predimem eval`: play every episode of an evaluation, whatever happens, and write down what came out.
 
 Into the output folder go `episodes.jsonl` (the journal that an interrupted run resumes from),
-`traces/` and `videos/`, and at the end `results.json`, `compact.json` (see `compact`), `report.html` and, of a suite
-with categories, `table.md`.
+`traces/` and `videos/`, and at the end `results.json`, `compact.json` (see `compact`), `report.html` and, of a
+benchmark with categories, `table.md`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from predimem.core.seeds import EVALUATION_SEEDS_FROM, refuse_training_seeds
+from predimem.envs.benchmark import load_benchmark
 from predimem.evaluation.analysis.categories import Categories, format_categories, markdown_table, summarise_categories
 from predimem.evaluation.analysis.compact import compact_json
 from predimem.evaluation.analysis.diagnosis import diagnose, format_diagnosis
-from predimem.evaluation.analysis.published import best_published
 from predimem.evaluation.analysis.studies import StudyConfig, draw_studies
 from predimem.evaluation.report.clips import choose_clips, read_clip
 from predimem.evaluation.report.report import load_traces, write_report
@@ -30,10 +30,9 @@ from predimem.evaluation.report.video import Film
 from predimem.evaluation.run.jobs import EvaluationError, Job, Player, Row, WorkerPool
 from predimem.evaluation.run.journal import Journal
 from predimem.evaluation.run.machine import machine, revision
+from predimem.evaluation.run.migrations import SCHEMA
 
 __all__ = ["EvaluationConfig", "EvaluationError", "Player", "format_table", "run_evaluation"]
-
-SCHEMA = 1
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ class EvaluationConfig:
     failed).
     """
 
-    suite: str
+    benchmark: str
     tasks: tuple[str, ...]
     agents: tuple[str, ...]
     episodes: int = 100
@@ -94,7 +93,7 @@ def run_evaluation(
     """Play what is not in the journal yet, write results.json and report.html, print and return the results.
 
     make_player must be picklable: each worker process builds its own player with it, once. categories:
-    category -> tasks, where the suite groups its tasks; they get figures and a table of their own. Raises
+    category -> tasks, where the benchmark groups its tasks; they get figures and a table of their own. Raises
     EvaluationError where a player cannot be built or `out` holds another evaluation's episodes.
     After Ctrl-C (KeyboardInterrupt) the same call goes on with the episodes that are missing.
     """
@@ -104,9 +103,9 @@ def run_evaluation(
     pool = WorkerPool(make_player, out, config.workers, config.episode_timeout_s)
     try:
         provenance = pool.start()
-        common = {name: value for name, value in provenance.items() if name != "rows"}
-        identity = {"suite": config.suite, "provenance": common}
-        with closing(Journal(out, identity, config.overwrite, provenance.get("rows"))) as journal:
+        common = {name: value for name, value in provenance.items() if name != "agent_configs"}
+        identity = {"benchmark": load_benchmark(config.benchmark).name, "provenance": common}
+        with closing(Journal(out, identity, config.overwrite, provenance.get("agent_configs"))) as journal:
             _play_missing(config, pool, jobs, journal)
             _film_failures(config, pool, [journal.rows[job.key] for job in jobs])
     except BaseException:
@@ -153,12 +152,12 @@ def format_table(results: dict[str, Any]) -> str:
     """The success table for a terminal, beside the best published figure of each task."""
     if "categories" in results:
         return format_categories(results)
-    agents, suite = results["config"]["agents"], results["suite"]
+    agents = results["config"]["agents"]
     header = ["task", *agents, "best published"]
     lines = [header]
     for task, cells in results["results"].items():
-        best = best_published(suite, task)
-        published = f"{best.success:.2f}  {best.method}" if best else "-"
+        best = results["published"]["tasks"][task]
+        published = f"{best[0]['success']:.2f}  {best[0]['method']}" if best else "-"
         lines.append([task, *(_cell(cells[agent]) for agent in agents), published])
     if len(results["results"]) > 1:
         lines.append(["mean", *(_cell(results["mean"][agent]) for agent in agents), ""])
@@ -255,8 +254,8 @@ def _results(
     drop = ("s1_ms", "s2_ms", "plan_ages", "planner")  # in the journal; here they are summed up
     return {
         "schema": SCHEMA,
-        "suite": config.suite,
-        "suite_version": provenance.get("suite_version"),
+        "benchmark": load_benchmark(config.benchmark).name,
+        "benchmark_version": provenance.get("benchmark_version"),
         "revision": last["revision"],
         "dirty": last["dirty"],
         "revisions": sorted({run["revision"] for run in journal.runs if run["revision"]}),
@@ -268,7 +267,18 @@ def _results(
         "results": table,
         "mean": summarise_means(rows, config.agents, table),
         "comparisons": None,
+        "published": _published(config),
         "episodes": [{k: v for k, v in row.items() if k not in drop} for row in rows],
+    }
+
+
+def _published(config: EvaluationConfig) -> dict[str, Any]:
+    """The published figures to stand beside these, as JSON data."""
+    benchmark = load_benchmark(config.benchmark)
+    return {
+        "tasks": {task: [asdict(figure) for figure in benchmark.published(task)] for task in config.tasks},
+        "note": benchmark.published_note(),
+        "means": asdict(benchmark.published_means()),
     }
 
 

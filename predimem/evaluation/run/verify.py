@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import tempfile
 from collections.abc import Callable, Sequence
@@ -12,12 +11,14 @@ from typing import Any
 
 from predimem.core.config import differences
 from predimem.evaluation.analysis.compact import episodes_of
+from predimem.evaluation.run.config import read_results
 from predimem.evaluation.run.jobs import EvaluationError, Job, Player, Row, WorkerPool
+from predimem.evaluation.run.machine import machine
+from predimem.evaluation.run.migrations import AGENT_DEFAULTS
 
 # What of an episode has to come out the same; wall-clock figures do not.
 OUTCOME = ("status", "steps", "stages_passed", "stages_total", "message", "metrics", "answers", "invalid_answers")
 TIMEOUT_S = 1800.0
-_ROW = {"slip_probability": 0.0}  # a row's options that came later than its results
 
 
 @dataclass(frozen=True)
@@ -34,10 +35,12 @@ class Checked:
 
 @dataclass(frozen=True)
 class Verification:
-    """episodes: how many the file has that did not end in an error."""
+    """episodes: how many the file has that did not end in an error. played_on, checked_on: kinds of CPU."""
 
     checked: tuple[Checked, ...]
     episodes: int
+    played_on: str
+    checked_on: str
 
     @property
     def different(self) -> tuple[Checked, ...]:
@@ -45,25 +48,30 @@ class Verification:
 
 
 def verify_results(
-    path: str | Path, make_player: Callable[[], Player], sample: int = 10, seed: int = 0, workers: int = 1
+    path: str | Path,
+    make_player: Callable[[], Player],
+    sample: int = 10,
+    seed: int = 0,
+    workers: int = 1,
 ) -> Verification:
     """Play `sample` episodes again, drawn with `seed`, and compare outcomes. Episodes that were errors are not drawn.
 
-    make_player: picklable; makes a player as the results were made with (`play.played_with`). Raises EvaluationError
-    where it is another (weights, suite, simulator), or the results were played in real time, which never repeats.
+    path: of a results.json or compact file. make_player: picklable; makes a player as the
+    results were made with (`config.played_with`). Raises EvaluationError where it is another (weights, benchmark,
+    simulator), or the results were played in real time, which never repeats.
     """
-    results = json.loads(Path(path).read_text())
+    results, where = read_results(path), str(path)
     if results["provenance"].get("play", {}).get("time", {}).get("mode") == "real":
-        raise EvaluationError(f"{path} was played in real time: only simulated time comes out the same twice")
+        raise EvaluationError(f"{where} was played in real time: only simulated time comes out the same twice")
     if sample < 1:
         raise EvaluationError(f"--sample: expected at least 1 episode, got {sample}")
     rows = [row for row in episodes_of(results) if row["status"] != "error"]
     drawn = random.Random(seed).sample(rows, min(sample, len(rows)))
     drawn.sort(key=rows.index)  # as they were played: a worker keeps the environment of a task
     with tempfile.TemporaryDirectory(prefix="predimem-verify-") as folder:
-        again = _play(drawn, make_player, Path(folder), workers, results["provenance"], str(path))
+        again = _play(drawn, make_player, Path(folder), workers, results["provenance"], where)
     checked = [_compare(row, again[row["task"], row["agent"], row["seed"]]) for row in drawn]
-    return Verification(tuple(checked), len(rows))
+    return Verification(tuple(checked), len(rows), results["machine"]["cpu"], machine()["cpu"])
 
 
 def format_verification(verification: Verification) -> str:
@@ -74,12 +82,16 @@ def format_verification(verification: Verification) -> str:
             lines.append(f"{c.task} {c.agent} seed {c.seed} differs: {', '.join(c.differences)}")
         elif c.same_course is False:
             lines.append(f"{c.task} {c.agent} seed {c.seed}: the same outcome by other actions or answers")
-    same = len(verification.checked) - len(verification.different)
-    exact = sum(c.same_course is True for c in verification.checked)
-    lines.append(
-        f"{same} of {len(verification.checked)} episodes, drawn from {verification.episodes}, came out the same; "
-        f"{exact} of them in every action and answer"
-    )
+    n = len(verification.checked)
+    outcomes = n - len(verification.different)
+    trajectories = sum(c.same_course is True for c in verification.checked)
+    lines.append(f"drawn from {verification.episodes} episodes; the same outcome: {outcomes} of {n}")
+    lines.append(f"the same trajectory, in every action and answer: {trajectories} of {n}")
+    if trajectories < n:
+        lines.append(
+            f"played on: {verification.played_on}; checked on: {verification.checked_on}. Floating-point arithmetic "
+            "differs between kinds of CPU: trajectories repeat on the same kind, on another one only most outcomes do"
+        )
     return "\n".join(lines)
 
 
@@ -112,11 +124,10 @@ def _play(
 
 
 def _essential(provenance: dict[str, Any]) -> dict[str, Any]:
-    """Without the folder of the weights: their hashes say what they are. What is not stated is the default, so that
-    results from before an option came are what they were."""
+    """Without the folder of the weights: their hashes say what they are."""
+    agents = {name: AGENT_DEFAULTS | config for name, config in provenance.get("agent_configs", {}).items()}
     play = {name: value for name, value in provenance.get("play", {}).items() if name != "weights"}
-    rows = {name: _ROW | row for name, row in provenance.get("rows", {}).items()}
-    return provenance | {"play": play} | ({"rows": rows} if rows else {})
+    return provenance | {"play": play} | ({"agent_configs": agents} if agents else {})
 
 
 def _compare(before: Row, now: Row) -> Checked:

@@ -87,12 +87,12 @@ def test_pouring_into_the_other_mug() -> None:
     from predimem.envs.arena.tasks import task_of
     from predimem.evaluation.analysis.failures import explain
     from predimem.evaluation.report.episode_log import LogRecorder
-    from predimem.evaluation.run.agents import Player
+    from predimem.evaluation.run.benchmark_player import BenchmarkPlayer
     from predimem.evaluation.run.config import PlayConfig
 
     task = task_of(10)
     other = next(s for s in range(9) if draw_layout(task, s).variant != draw_layout(task, 0).variant)
-    recorder, player = LogRecorder(), Player(PlayConfig(suite="arena"))
+    recorder, player = LogRecorder(), BenchmarkPlayer(PlayConfig(benchmark="arena"))
     result = player.play(task.name, "script", other, [recorder])
     player.close()
     done, wanted = (f"pour wine into mug 1st: mug {colour}" for colour in ("red", "white"))

@@ -17,6 +17,7 @@ from datagen.decompose.rules import decompose
 from datagen.decompose.vocabulary import vocabulary_of
 from datagen.experts.scripted.solver import OracleSolver
 from predimem.core.types import EpisodeResult
+from predimem.envs.arena.benchmark import ARENA
 from predimem.envs.arena.fixtures import DRAWERS, FIXTURES, KITCHEN, PLACES, POUR_RADIUS_M
 from predimem.envs.arena.layout import draw_layout
 from predimem.envs.arena.objects import OBJECTS
@@ -25,9 +26,9 @@ from predimem.envs.arena.subtasks import pick
 from predimem.envs.arena.task import CATEGORIES, Task, Variant
 from predimem.envs.arena.task_file import load_task
 from predimem.envs.arena.tasks import TASKS, task_of
-from predimem.evaluation.run.agents import Player, make_player
+from predimem.evaluation.run.benchmark_player import BenchmarkPlayer
 from predimem.evaluation.run.config import PlayConfig
-from predimem.evaluation.run.tasks import task_categories, task_files, task_names
+from predimem.evaluation.run.names import task_files
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "tidy_the_table.py"
 
@@ -90,22 +91,22 @@ def test_a_worker_process_finds_it_by_the_file_and_results_name_it(tmp_path: Pat
     """As `predimem eval` hands it to its workers."""
     path = write(tmp_path)
     given = ["4", str(path)]
-    assert task_names("arena", given) == ("ButterInOccupiedDrawer", "ButterAway")
+    assert [ARENA.task_name(task) for task in given] == ["ButterInOccupiedDrawer", "ButterAway"]
     files = task_files("arena", given)
     assert files == {"ButterAway": str(path.resolve())}
-    config = PlayConfig(suite="arena", task_files=files)
+    config = PlayConfig(benchmark="arena", task_files=files)
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         result = pool.apply(_play_oracle, (config,))
     assert (result.task, result.status, result.stages_total, result.message) == ("ButterAway", "success", 2, "")
-    categories = task_categories("arena", files)
-    assert categories is not None and categories["sequence"][-1] == "ButterAway"
-    provenance = Player(config).provenance()
+    categories = ARENA.categories(given)
+    assert categories["sequence"][-1] == "ButterAway"
+    provenance = BenchmarkPlayer(config).provenance()
     assert "task_files" not in provenance["play"] and len(provenance["task_files"]["ButterAway"]) == 64
-    assert "task_files" not in Player(PlayConfig(suite="arena")).provenance()
+    assert "task_files" not in BenchmarkPlayer(PlayConfig(benchmark="arena")).provenance()
 
 
 def _play_oracle(config: PlayConfig) -> EpisodeResult:
-    player = make_player(config)
+    player = BenchmarkPlayer(config)
     result = player.play("ButterAway", "oracle", 900_000)
     player.close()
     return result

@@ -1,0 +1,23 @@
+"""What is checked of agents before a simulator is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from predimem.evaluation.run.config import EvaluationFile, PlayConfig
+
+
+def played_by(settings: EvaluationFile, agents: Sequence[str]) -> PlayConfig:
+    """How these agents play. Raises ValueError for unknown agents and options, WeightsError where weights are missing:
+    all that can be checked before a simulator is loaded."""
+    from predimem.evaluation.run.names import check_agents, check_weights
+
+    check_agents(agents, settings.benchmark, settings.agent_configs)
+    configs = {name: config for name, config in settings.agent_configs.items() if name in agents}
+    play = replace(settings.play, benchmark=settings.benchmark, agent_configs=configs)
+    check_weights(agents, play)
+    _ = play.options  # raises for an unknown one
+    return play

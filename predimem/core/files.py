@@ -1,0 +1,68 @@
+"""Files and folders that are whole under their name: they are written beside it, and moved there when they are done."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+
+class AtomicWrite:
+    """A file or a folder in the making. Write to `partial`, then `finish` gives it its name, or `abandon` deletes it.
+
+        with AtomicWrite(path) as partial:
+            partial.write_bytes(data)
+
+    The end of the `with` block finishes it, and an exception in the block abandons it. What has the name until then
+    is replaced. What a crash left behind is removed by the next attempt. ending: is added to the name meanwhile, for
+    writers that choose the format by the end of the name.
+    """
+
+    def __init__(self, path: str | Path, ending: str = ".partial"):
+        self._path = Path(path)
+        self.partial = self._path.with_name(self._path.name + ending)
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        _remove(self.partial)
+
+    def finish(self) -> None:
+        if self._path.is_dir() and not self._path.is_symlink():  # `os.replace` only replaces files
+            shutil.rmtree(self._path)
+        os.replace(self.partial, self._path)
+
+    def abandon(self) -> None:
+        """Nothing happens where it was finished or never begun."""
+        _remove(self.partial)
+
+    def __enter__(self) -> Path:
+        return self.partial
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.finish()
+        else:
+            self.abandon()
+
+
+def write_bytes(path: str | Path, data: bytes) -> None:
+    with AtomicWrite(path) as partial:
+        partial.write_bytes(data)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    write_bytes(path, text.encode())
+
+
+def write_json(path: str | Path, data: Any, indent: int | None = None) -> None:
+    write_text(path, json.dumps(data, indent=indent) + "\n")
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,99 @@
+"""Settings and results that earlier versions wrote, in today's words.
+
+Until version 0.1 a benchmark was called a suite and an agent config a row; options of the environments stood beside
+the others, and MIKASA's agents were built in, with the weights of all models in one place (results of schema 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from predimem.core.config import ConfigError
+
+SCHEMA = 2
+RENAMED = {"suite": "benchmark", "rows": "agent_configs"}
+OF_THE_ENVIRONMENT = {"mikasa": ("rendering",), "arena": ("image_px", "inverse_kinematics")}
+# The agents that were built in with MIKASA: planner and actor.
+MIKASA_AGENTS = {
+    "predimem": ("planner", "actor"),
+    "no-keyframes": ("planner-no-keyframes", "actor"),
+    "no-head": ("planner-no-head", "actor"),
+    "reactive": ("instruction", "actor"),
+    "oracle-subtask": ("oracle", "actor"),
+}
+AGENT_DEFAULTS: dict[str, Any] = {
+    "memory": {}, "s2_latency_steps": None, "camera_every": None, "slip_probability": 0.0
+}  # fmt: skip
+
+
+def modern_settings(data: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The settings of an evaluation. Raises ConfigError where a thing is said by its old and its new name."""
+    data = _renamed(data, where)
+    if isinstance(data.get("play"), dict):
+        every = [name for names in OF_THE_ENVIRONMENT.values() for name in names]
+        data["play"] = _with_environment(data["play"], every)
+    return data
+
+
+def modern_results(results: Mapping[str, Any]) -> dict[str, Any]:
+    """The results of an evaluation, as results.json or in compact form."""
+    if results["schema"] >= SCHEMA:
+        return dict(results)
+    results = _renamed(results, "results") | {"schema": SCHEMA}
+    results["benchmark_version"] = results.pop("suite_version", None)
+    agents = tuple(results.get("config", {}).get("agents", ()))
+    results["provenance"] = modern_provenance(results["provenance"], agents)
+    return results
+
+
+def modern_provenance(provenance: Mapping[str, Any], agents: tuple[str, ...] = ()) -> dict[str, Any]:
+    """What episodes depend on. agents: those that were played, of which MIKASA's are built in."""
+    provenance = _renamed(provenance, "provenance")
+    if "suite_version" in provenance:
+        provenance["benchmark_version"] = provenance.pop("suite_version")
+    weights = provenance.pop("weights", {})
+    if "play" in provenance:
+        play = _renamed(provenance["play"], "provenance: play")
+        benchmark = play.get("benchmark", "mikasa")
+        for name in {n for b, names in OF_THE_ENVIRONMENT.items() if b != benchmark for n in names}:
+            play.pop(name, None)
+        provenance["play"] = _with_environment(play, OF_THE_ENVIRONMENT.get(benchmark, ()))
+    if weights and "agent_configs" not in provenance:
+        provenance["agent_configs"] = {
+            agent: {
+                "planner": p,
+                "actor": a,
+                "weights": {model: weights[model] for model in (p, a) if model in weights},
+            }
+            for agent, (p, a) in MIKASA_AGENTS.items()
+            if agent in agents
+        }
+    if "agent_configs" in provenance:
+        agent_configs = provenance["agent_configs"]
+        provenance["agent_configs"] = {name: modern_agent(config) for name, config in agent_configs.items()}
+    return provenance
+
+
+def modern_agent(config: Mapping[str, Any]) -> dict[str, Any]:
+    """An agent config with the options that came later than its results."""
+    return AGENT_DEFAULTS | dict(config) | ({"planner": "oracle"} if config["planner"] == "truth" else {})
+
+
+def _with_environment(play: Mapping[str, Any], names: Any) -> dict[str, Any]:
+    """The options of the environment in a place of their own."""
+    play = dict(play)
+    moved = {name: play.pop(name) for name in names if name in play}
+    if moved or "environment" in play:
+        play["environment"] = moved | play.get("environment", {})
+    return play
+
+
+def _renamed(data: Mapping[str, Any], where: str) -> dict[str, Any]:
+    data = dict(data)
+    for old, new in RENAMED.items():
+        if old in data and new in data:
+            raise ConfigError(f"{where}: {old!r} is the former name of {new!r}; give one of them")
+        if old in data:
+            data[new] = data.pop(old)
+    return data
