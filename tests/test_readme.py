@@ -1,4 +1,4 @@
-"""What the README promises: its Python runs, its commands exist, its figures are those of results/."""
+"""What the README and the pages that it starts from promise: Python that runs, commands, figures, files and links."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from predimem import cli
 from predimem.core.interfaces import Environment, Planner, Policy
 from predimem.evaluation.analysis.compact import episodes_of
 from predimem.evaluation.analysis.metrics import wilson_interval
+from tests.test_imports import LAYERS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -71,15 +72,25 @@ def test_every_command_can_be_given(page):
     """Names of commands and options, values that options allow, and files of the checkout."""
     for line in commands((ROOT / page).read_text()):
         words = shlex.split(line, comments=True)[1:]
-        if words[-1] == "--help":
-            continue
         context, command = None, typer.main.get_command(cli.app)
         while hasattr(command, "commands"):
             context = command.make_context(words[0], words, parent=context)
             command, words = command.commands[words[0]], words[1:]
-        command.make_context("", words, parent=context)
+        if words:  # else the page only names the command
+            command.make_context("", words, parent=context)
         missing = [w for w in words if re.match(r"(configs|results|examples|tests)/", w) and not (ROOT / w).exists()]
         assert not missing, f"{page}: {line}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_file_that_is_named_exists(page):
+    named = re.findall(r"`([\w.]+/[\w./-]+\.\w+)`", (ROOT / page).read_text())
+    assert [name for name in named if not name.startswith("runs/") and not (ROOT / name).exists()] == []
+
+
+def test_the_layers_are_those_of_the_import_rule():
+    rows = re.findall(r"^\| `(\w+(?:/\w+)?)/` \|", (ROOT / "docs/architecture.md").read_text(), re.MULTILINE)
+    assert [row.replace("/", ".") for row in rows] == list(LAYERS)
 
 
 @pytest.mark.parametrize("page", PAGES)
