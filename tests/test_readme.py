@@ -32,7 +32,7 @@ def commands(text: str) -> list[str]:
     lines = "\n".join(blocks(text, "bash")).replace("\\\n", " ").splitlines()
     inline = re.findall(r"`(?:\.venv/bin/)?(predimem [^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
     found = [line.removeprefix(".venv/bin/") for line in [*lines, *inline]]
-    return [line for line in found if line.startswith("predimem ") and "..." not in line]
+    return [line for line in found if line.startswith("predimem ") and "--help" not in line]
 
 
 def arena_rows() -> dict[str, tuple[int, str]]:
