@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import typer
+from typer.core import TyperGroup
 
 from predimem.cli import data, evaluation, exchange, make, play, serve, skills, train, verify
 from predimem.rendering.vulkan import VulkanError
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="Memory for robot policies.")
+PANELS = SEE, DATA, TRAIN, EVALUATE, SERVE, MACHINE = "See it", "Data", "Train", "Evaluate", "Serve", "Machine"
 
 
-@app.command("doctor")
+class InPanels(TyperGroup):
+    """Lists the commands in the order of `PANELS`; typer itself puts groups of commands last."""
+
+    def list_commands(self, ctx: object) -> list[str]:
+        commands = self.commands
+        return sorted(commands, key=lambda name: PANELS.index(commands[name].rich_help_panel))  # type: ignore[attr-defined]
+
+
+app = typer.Typer(cls=InPanels, no_args_is_help=True, add_completion=False, help="Memory for robot policies.")
+
+
+@app.command("doctor", rich_help_panel=MACHINE)
 def check_machine() -> None:
     """Say what was found on this machine and how to mend what is missing."""
     from predimem.cli import doctor
@@ -18,19 +30,19 @@ def check_machine() -> None:
     raise typer.Exit(doctor.run())
 
 
-app.command("eval")(evaluation.evaluate)
-app.command("play")(play.play_one)
-app.command("demo")(evaluation.demo)
-app.command("harness")(evaluation.harness)
-app.command("datagen")(make.datagen)
-app.command("decompose")(make.decompose)
-app.command("skills")(skills.play_skills)
-app.command("serve")(serve.serve)
-app.add_typer(train.app, name="train")
-app.add_typer(verify.app, name="verify")
-app.add_typer(exchange.export_app, name="export")
-app.add_typer(exchange.import_app, name="import")
-app.add_typer(data.app, name="data")
+app.command("demo", rich_help_panel=SEE)(evaluation.demo)
+app.command("play", rich_help_panel=SEE)(play.play_one)
+app.command("datagen", rich_help_panel=DATA)(make.datagen)
+app.command("decompose", rich_help_panel=DATA)(make.decompose)
+app.add_typer(data.app, name="data", rich_help_panel=DATA)
+app.add_typer(exchange.export_app, name="export", rich_help_panel=DATA)
+app.add_typer(exchange.import_app, name="import", rich_help_panel=DATA)
+app.add_typer(train.app, name="train", rich_help_panel=TRAIN)
+app.add_typer(verify.app, name="verify", rich_help_panel=TRAIN)
+app.command("eval", rich_help_panel=EVALUATE)(evaluation.evaluate)
+app.command("harness", rich_help_panel=EVALUATE)(evaluation.harness)
+app.command("skills", rich_help_panel=EVALUATE)(skills.play_skills)
+app.command("serve", rich_help_panel=SERVE)(serve.serve)
 
 
 def main() -> None:

@@ -1,0 +1,20 @@
+"""`predimem --help` groups its commands, in a terminal and out of one."""
+
+import re
+
+from typer.testing import CliRunner
+
+from predimem import cli
+
+
+def test_commands_stand_in_their_groups():
+    shown = CliRunner().invoke(cli.app, ["--help"]).stdout
+    found = re.findall(r"─ ([A-Z][\w ]*) ─|^│ (\w+)  ", shown, re.MULTILINE)
+    assert [group or command for group, command in found][1:] == [
+        *("See it", "demo", "play"),
+        *("Data", "datagen", "decompose", "data", "export", "import"),
+        *("Train", "train", "verify"),
+        *("Evaluate", "eval", "harness", "skills"),
+        *("Serve", "serve"),
+        *("Machine", "doctor"),
+    ]

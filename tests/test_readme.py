@@ -1,0 +1,94 @@
+"""What the README and the pages that it starts from promise: Python that runs, figures, commands and files."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+from predimem import cli
+from predimem.core.interfaces import Environment, Planner, Policy
+from predimem.evaluation.analysis.compact import episodes_of
+from predimem.evaluation.analysis.metrics import wilson_interval
+from tests.test_imports import LAYERS
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+PAGES = ("README.md", "CONTRIBUTING.md", "docs/README.md", "docs/glossary.md", "docs/architecture.md")
+ARENA_TASKS = 26
+
+
+def blocks(text: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+def commands(text: str) -> list[str]:
+    """All `predimem ...` that the page tells its reader to run, in blocks and in lines."""
+    lines = "\n".join(blocks(text, "bash")).replace("\\\n", " ").splitlines()
+    inline = re.findall(r"`(?:\.venv/bin/)?(predimem [^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+    found = [line.removeprefix(".venv/bin/") for line in [*lines, *inline]]
+    return [line for line in found if line.startswith("predimem ") and "--help" not in line]
+
+
+def arena_rows() -> dict[str, tuple[int, str]]:
+    """Agent -> (n, success) as the README's table has them."""
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in README.splitlines() if "| Arena |" in line]
+    return {agent.strip("`"): (int(n), success) for _, agent, _, _, n, success in cells}
+
+
+def test_the_python_blocks_run_as_one_program(capsys):
+    names: dict[str, Any] = {}
+    exec("\n".join(blocks(README, "python")), names)
+    assert isinstance(names["Lamp"](), Environment)
+    assert isinstance(names["LampPlanner"](), Planner)
+    assert isinstance(names["Walk"](), Policy)
+    printed = capsys.readouterr().out.strip()
+    assert printed == "success success failure"
+    assert f"# {printed}" in README
+    assert {names["play"](seed) for seed in range(2, 8)} == {"success"}
+
+
+def test_the_arena_rows_are_those_of_the_results():
+    rows, counts = arena_rows(), {}
+    for path in (ROOT / "results").glob("*.json"):
+        for episode in episodes_of(json.loads(path.read_text())):
+            if episode["agent"] in rows and episode["status"] != "error":
+                done, played = counts.get((path.name, episode["agent"]), (0, 0))
+                counts[path.name, episode["agent"]] = done + (episode["status"] == "success"), played + 1
+    assert len(counts) == len(rows) == 7
+    for (_, agent), (done, n) in counts.items():
+        interval = wilson_interval(done, n)
+        shown = f"{100 * done / n:.0f} [{100 * interval.low:.0f}, {100 * interval.high:.0f}]"
+        assert rows[agent] == (n, shown) and n % ARENA_TASKS == 0
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_command_can_be_given(page):
+    """Names of commands and options, values that options allow, and files of the checkout."""
+    for line in commands((ROOT / page).read_text()):
+        words = shlex.split(line, comments=True)[1:]
+        context: Any = None
+        command: Any = typer.main.get_command(cli.app)
+        while hasattr(command, "commands"):
+            context = command.make_context(words[0], words, parent=context)
+            command, words = command.commands[words[0]], words[1:]
+        if words:  # else the page only names the command
+            command.make_context("", words, parent=context)
+        missing = [w for w in words if re.match(r"(configs|results|examples|tests)/", w) and not (ROOT / w).exists()]
+        assert not missing, f"{page}: {line}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_file_that_is_named_exists(page):
+    named = re.findall(r"`([\w.]+/[\w./-]+\.\w+)`", (ROOT / page).read_text())
+    assert [name for name in named if not name.startswith("runs/") and not (ROOT / name).exists()] == []
+
+
+def test_the_layers_are_those_of_the_import_rule():
+    rows = re.findall(r"^\| `(\w+(?:/\w+)?)/` \|", (ROOT / "docs/architecture.md").read_text(), re.MULTILINE)
+    assert [row.replace("/", ".") for row in rows] == list(LAYERS)
