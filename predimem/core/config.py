@@ -6,6 +6,7 @@ import dataclasses
 import json
 import types
 import typing
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -64,9 +65,13 @@ def merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def from_dict(cls: type[T], data: Any, where: str = "config") -> T:
-    """Build the dataclass `cls` from plain dicts and lists, checking names and types as it goes."""
+    """Build the dataclass `cls` from plain dicts and lists, checking names and types as it goes.
+
+    A dataclass whose fields were renamed has `FORMER_NAMES` (old name -> field): old files are read, too.
+    """
     if not isinstance(data, dict):
         raise ConfigError(f"{where}: expected a mapping for {cls.__name__}, got {type(data).__name__}")
+    data = renamed(data, getattr(cls, "FORMER_NAMES", {}), where)
     fields = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
     unknown = sorted(set(data) - set(fields))
     if unknown:
@@ -77,6 +82,14 @@ def from_dict(cls: type[T], data: Any, where: str = "config") -> T:
         return cls(**values)
     except TypeError as error:
         raise ConfigError(f"{where}: {error}") from error
+
+
+def renamed(data: dict[str, Any], former_names: Mapping[str, str], where: str) -> dict[str, Any]:
+    """`data` with today's names of keys. Raises ConfigError where a thing is said by its old and by its new name."""
+    for old, new in former_names.items():
+        if old in data and new in data:
+            raise ConfigError(f"{where}: {old!r} is the former name of {new!r}; give one of them")
+    return {former_names.get(key, key): value for key, value in data.items()}
 
 
 def to_dict(config: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import pytest
 
@@ -108,3 +108,14 @@ def test_what_is_extended_must_exist_and_lead_somewhere(tmp_path: Path) -> None:
     write(tmp_path, "extends: list.yaml\nsteps: 1\n")
     with pytest.raises(ConfigError, match="is no mapping"):
         load_config(Training, path)
+
+
+def test_former_names_of_fields_are_read(tmp_path: Path) -> None:
+    @dataclass(frozen=True)
+    class Renamed:
+        FORMER_NAMES: ClassVar[dict[str, str]] = {"pictures": "images"}
+        images: int = 1
+
+    assert from_dict(Renamed, {"pictures": 3}) == from_dict(Renamed, {"images": 3})
+    with pytest.raises(ConfigError, match="'pictures' is the former name of 'images'"):
+        from_dict(Renamed, {"pictures": 3, "images": 3})

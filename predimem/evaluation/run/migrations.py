@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from predimem.core.config import ConfigError
+from predimem.core.config import renamed
 
 SCHEMA = 2
 RENAMED = {"suite": "benchmark", "rows": "agent_configs"}
@@ -29,7 +29,7 @@ AGENT_DEFAULTS: dict[str, Any] = {
 
 def modern_settings(data: Mapping[str, Any], where: str) -> dict[str, Any]:
     """The settings of an evaluation. Raises ConfigError where a thing is said by its old and its new name."""
-    data = _renamed(data, where)
+    data = renamed(dict(data), RENAMED, where)
     if isinstance(data.get("play"), dict):
         every = [name for names in OF_THE_ENVIRONMENT.values() for name in names]
         data["play"] = _with_environment(data["play"], every)
@@ -40,7 +40,7 @@ def modern_results(results: Mapping[str, Any]) -> dict[str, Any]:
     """The results of an evaluation, as results.json or in compact form."""
     if results["schema"] >= SCHEMA:
         return dict(results)
-    results = _renamed(results, "results") | {"schema": SCHEMA}
+    results = renamed(dict(results), RENAMED, "results") | {"schema": SCHEMA}
     results["benchmark_version"] = results.pop("suite_version", None)
     agents = tuple(results.get("config", {}).get("agents", ()))
     results["provenance"] = modern_provenance(results["provenance"], agents)
@@ -49,12 +49,12 @@ def modern_results(results: Mapping[str, Any]) -> dict[str, Any]:
 
 def modern_provenance(provenance: Mapping[str, Any], agents: tuple[str, ...] = ()) -> dict[str, Any]:
     """What episodes depend on. agents: those that were played, of which MIKASA's are built in."""
-    provenance = _renamed(provenance, "provenance")
+    provenance = renamed(dict(provenance), RENAMED, "provenance")
     if "suite_version" in provenance:
         provenance["benchmark_version"] = provenance.pop("suite_version")
     weights = provenance.pop("weights", {})
     if "play" in provenance:
-        play = _renamed(provenance["play"], "provenance: play")
+        play = renamed(provenance["play"], RENAMED, "provenance: play")
         benchmark = play.get("benchmark", "mikasa")
         for name in {n for b, names in OF_THE_ENVIRONMENT.items() if b != benchmark for n in names}:
             play.pop(name, None)
@@ -87,13 +87,3 @@ def _with_environment(play: Mapping[str, Any], names: Any) -> dict[str, Any]:
     if moved or "environment" in play:
         play["environment"] = moved | play.get("environment", {})
     return play
-
-
-def _renamed(data: Mapping[str, Any], where: str) -> dict[str, Any]:
-    data = dict(data)
-    for old, new in RENAMED.items():
-        if old in data and new in data:
-            raise ConfigError(f"{where}: {old!r} is the former name of {new!r}; give one of them")
-        if old in data:
-            data[new] = data.pop(old)
-    return data
