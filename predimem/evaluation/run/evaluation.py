@@ -8,7 +8,6 @@ benchmark with categories, `table.md`.
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -17,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from predimem.core.files import write_text
 from predimem.core.seeds import EVALUATION_SEEDS_FROM, refuse_training_seeds
 from predimem.envs.benchmark import load_benchmark
 from predimem.evaluation.analysis.categories import Categories, format_categories, markdown_table, summarise_categories
@@ -121,10 +121,10 @@ def run_evaluation(
         played = [journal.rows[job.key] for job in jobs]
         results["categories"] = summarise_categories(played, config.agents, table, categories)
     results["diagnosis"] = diagnose([journal.rows[job.key] for job in jobs], config.agents)
-    _write(out / "results.json", json.dumps(results, indent=1, ensure_ascii=False))
+    write_text(out / "results.json", json.dumps(results, indent=1, ensure_ascii=False))
     if categories:
-        _write(out / "table.md", markdown_table(results))
-    _write(out / "compact.json", compact_json(results))
+        write_text(out / "table.md", markdown_table(results))
+    write_text(out / "compact.json", compact_json(results))
     studies = draw_studies(results, config.studies, out)
     report = write_report(results, load_traces(results, out), out, studies)
     print("\n\n".join(part for part in ("", format_table(results), format_diagnosis(results["diagnosis"])) if part))
@@ -280,9 +280,3 @@ def _published(config: EvaluationConfig) -> dict[str, Any]:
         "note": benchmark.published_note(),
         "means": asdict(benchmark.published_means()),
     }
-
-
-def _write(path: Path, text: str) -> None:
-    partial = path.with_suffix(".partial")
-    partial.write_text(text, encoding="utf-8")
-    os.replace(partial, path)
