@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from dataclasses import dataclass
@@ -11,6 +10,8 @@ from types import FrameType, TracebackType
 from typing import Any
 
 import torch
+
+from predimem.core.files import AtomicWrite
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,9 +27,8 @@ class Checkpoint:
 
 
 def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
-    partial = path.with_suffix(".partial")
-    torch.save({f: getattr(checkpoint, f) for f in checkpoint.__dataclass_fields__}, partial)
-    os.replace(partial, path)
+    with AtomicWrite(path) as partial:
+        torch.save({f: getattr(checkpoint, f) for f in checkpoint.__dataclass_fields__}, partial)
 
 
 def load_checkpoint(path: Path) -> Checkpoint:

@@ -40,6 +40,7 @@ from actor.weights import (
 )
 from predimem.core.config import from_dict, to_dict
 from predimem.core.episodes import list_episodes
+from predimem.core.seeds import ACTOR_DAGGER_SEEDS
 
 CHECKPOINT_FILE = "checkpoint.pt"
 LOG_FILE = "log.jsonl"
@@ -82,7 +83,7 @@ class DaggerConfig:
     rounds: int = 0
     expert_episodes: int = 0
     episodes: int = 16
-    first_seed: int = 60_000
+    first_seed: int = ACTOR_DAGGER_SEEDS.start
     chain_share: float = 0.5
     steps: int = 600
     data: str = "configs/datagen_skills.yaml"

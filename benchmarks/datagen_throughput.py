@@ -19,7 +19,8 @@ from pathlib import Path
 from tqdm import tqdm
 
 from datagen.demos.config import GenerationConfig
-from datagen.demos.generate import generate
+from datagen.demos.worker import ArenaWorker
+from datagen.generation import run_generation
 from predimem.evaluation.run.machine import machine, revision
 from predimem.jobs.runner import BackendConfig
 
@@ -65,7 +66,7 @@ def main() -> None:
 
 
 def _row(name: str, config: GenerationConfig, workers: int) -> str:
-    outcomes = generate(config, BackendConfig(workers=workers), progress=False)
+    outcomes = run_generation(config, ArenaWorker, BackendConfig(workers=workers), progress=False)
     seconds = sum(outcome.seconds for outcome in outcomes) / workers
     kept = [outcome for outcome in outcomes if outcome.kept]
     steps, played = sum(outcome.steps for outcome in kept), sum(outcome.steps for outcome in outcomes)

@@ -31,6 +31,7 @@ from planner.counterfactual import splice_memory
 from planner.prompt import PromptConfig, render_answer, render_prompt
 from planner.replay import Replay, Sample, frame_at
 from predimem.core.episodes import Episode
+from predimem.core.files import AtomicWrite
 from predimem.core.seeds import refuse_evaluation_seed
 from predimem.core.types import Frame, MemorySnapshot
 
@@ -289,13 +290,12 @@ def write_jsonl(
     beside the JSONL.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    path, partial = folder / "train.jsonl", folder / "train.jsonl.partial"
+    path = folder / "train.jsonl"
     shared = pictures is not None
     store = _ImageStore(pictures.resolve() if shared else folder.resolve() / "images", config.image_format, shared)
-    with partial.open("w") as file:
+    with AtomicWrite(path) as partial, partial.open("w") as file:
         for number, sample in enumerate(samples):
             file.write(json.dumps(_record(number, sample, prompt, store)) + "\n")
-    partial.replace(path)
     return path
 
 
@@ -349,10 +349,8 @@ class _ImageStore:
         if key not in self._written:
             image, path = frame.images[camera], self._path(episode, frame, camera)
             if not (self._shared and path.is_file()):
-                path.parent.mkdir(parents=True, exist_ok=True)
-                partial = path.with_suffix(f".{os.getpid()}.partial")  # another training may write the same picture
-                partial.write_bytes(_png(image))
-                partial.rename(path)
+                with AtomicWrite(path, f".{os.getpid()}.partial") as partial:  # another training may write the same one
+                    partial.write_bytes(_png(image))
             self._written[key] = str(path)
         return self._written[key]
 

@@ -7,9 +7,6 @@ file of its own, in Hugging Face's layout of a checkpoint in several files, so t
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +16,7 @@ from transformers import AutoProcessor, Qwen3VLForConditionalGeneration
 
 from planner.checkpoint import PlannerSpec, draw_model, write_spec
 from planner.model import CONFIG_KEY
+from predimem.core.files import AtomicWrite, write_json
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 TOWER_SHARD, TEXT_SHARD = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
@@ -40,20 +38,17 @@ def export_planner(
     if hasattr(model.config, CONFIG_KEY):
         delattr(model.config, CONFIG_KEY)
     model.config.architectures = ["Qwen3VLForConditionalGeneration"]
-    partial = target.with_name(target.name + ".partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    model.save_pretrained(partial)
-    AutoProcessor.from_pretrained(source).save_pretrained(partial)
-    write_spec(partial, spec)
-    if spec.drawn_seed is not None:
-        _check_drawn(model, spec.drawn_seed, source)
-        (partial / WEIGHTS).unlink()
-    elif tower_shard:
-        split_tower(partial)
-    for path in partial.glob("*.safetensors"):
-        path.chmod(0o644)  # safetensors writes for the owner alone
-    shutil.rmtree(target, ignore_errors=True)
-    partial.rename(target)
+    with AtomicWrite(target) as partial:
+        model.save_pretrained(partial)
+        AutoProcessor.from_pretrained(source).save_pretrained(partial)
+        write_spec(partial, spec)
+        if spec.drawn_seed is not None:
+            _check_drawn(model, spec.drawn_seed, source)
+            (partial / WEIGHTS).unlink()
+        elif tower_shard:
+            split_tower(partial)
+        for path in partial.glob("*.safetensors"):
+            path.chmod(0o644)  # safetensors writes for the owner alone
 
 
 def split_tower(folder: str | Path) -> None:
@@ -68,21 +63,15 @@ def split_tower(folder: str | Path) -> None:
     shard_of = {name: TOWER_SHARD if name.startswith(TOWER) else TEXT_SHARD for name in sorted(tensors)}
     for shard in (TOWER_SHARD, TEXT_SHARD):
         part = {name: tensors[name] for name, its in shard_of.items() if its == shard}
-        _write(folder / shard, lambda path, part=part: save_file(part, path, {"format": "pt"}))
+        with AtomicWrite(folder / shard) as partial:
+            save_file(part, partial, {"format": "pt"})
+            partial.chmod(0o644)
     total = {
         "total_parameters": sum(tensor.numel() for tensor in tensors.values()),
         "total_size": sum(tensor.nbytes for tensor in tensors.values()),
     }
-    text = json.dumps({"metadata": total, "weight_map": shard_of}, indent=2) + "\n"
-    _write(folder / INDEX, lambda path: path.write_text(text))
+    write_json(folder / INDEX, {"metadata": total, "weight_map": shard_of}, indent=2)
     (folder / WEIGHTS).unlink()
-
-
-def _write(path: Path, write: Any) -> None:
-    partial = path.with_name(path.name + ".partial")
-    write(partial)
-    partial.chmod(0o644)
-    os.replace(partial, path)
 
 
 def _check_drawn(model: Qwen3VLForConditionalGeneration, seed: int, source: Path) -> None:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import shutil
 import subprocess
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -35,6 +34,7 @@ from planner.tiny.vision_readout import sample_steps
 from planner.tiny.vision_scenes import Scenes, scenes_of
 from predimem.core.config import ConfigError, load_config, to_dict
 from predimem.core.episodes import Episode, load_episodes
+from predimem.core.files import AtomicWrite
 
 
 @dataclass(frozen=True)
@@ -158,21 +158,19 @@ class _Run:
         folder, config = self.out / "base", self.config
         if folder.is_dir():
             return
-        partial = folder.with_name("base.partial")
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        if config.base.pretrained is not None:
-            link_pretrained_base(partial, config.base.pretrained, config.objective)
-        else:
-            vision = self._vision() if config.continue_from is None else None
-            make_tiny_base(partial, config.base, config.prompt, config.objective, vision, config.seed)
-        if config.continue_from is not None:
-            tower, new = take_weights(partial, Path(config.continue_from))
-            if new:
-                print(f"{len(new)} tokens are new to {config.continue_from}, and begin anew: {new[:5]}")
-            if config.vision is not None:
-                claim_features(Path(config.vision.directory), tower)
-        partial.rename(folder)
+        with AtomicWrite(folder) as partial:
+            partial.mkdir()
+            if config.base.pretrained is not None:
+                link_pretrained_base(partial, config.base.pretrained, config.objective)
+            else:
+                vision = self._vision() if config.continue_from is None else None
+                make_tiny_base(partial, config.base, config.prompt, config.objective, vision, config.seed)
+            if config.continue_from is not None:
+                tower, new = take_weights(partial, Path(config.continue_from))
+                if new:
+                    print(f"{len(new)} tokens are new to {config.continue_from}, and begin anew: {new[:5]}")
+                if config.vision is not None:
+                    claim_features(Path(config.vision.directory), tower)
 
     def _vision(self) -> dict[str, Any] | None:
         import numpy as np

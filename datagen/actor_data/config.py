@@ -5,19 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from datagen.generation import ArenaDataConfig, check_at_least
 from predimem.core.config import ConfigError
-from predimem.core.seeds import check_training_seed
+from predimem.core.seeds import ACTOR_DATA_SEEDS
 from predimem.envs.arena.subtasks import Skill
-
-FIRST_SEED = 20_000  # apart from the seeds of whole demonstrations
 
 
 @dataclass(frozen=True)
-class SkillDataConfig:
+class SkillDataConfig(ArenaDataConfig):
     """kind: "frames", independent states that are set without physics, or "rollouts", short episodes in physics.
 
-    tasks: of the arena, empty: all 26; of each, `episodes` seeds from `first_seed` on. skills: those that are
-    started with. frames: pictures of an episode of independent ones. chunk_steps: labels, in control steps.
+    skills: those that are started with. frames: pictures of an episode of independent ones. chunk_steps: labels, in
+    control steps.
     Of roll-outs: execute_steps is how much of a chunk is played before the next picture; subtask_steps how long
     one subtask may take; after a success it goes on for up to after_steps, drawn at random, since planners learn to
     name the next one when the motion has ended; chain_share of them go on with the next subtask then; noise
@@ -27,12 +26,10 @@ class SkillDataConfig:
     suite: Literal["skills"] = "skills"
     kind: Literal["frames", "rollouts"] = "frames"
     out: str = "runs/data/skills/frames"
-    tasks: tuple[str, ...] = ()
     skills: tuple[str, ...] = tuple(skill.value for skill in Skill)
     episodes: int = 4
-    first_seed: int = FIRST_SEED
+    first_seed: int = ACTOR_DATA_SEEDS.start
     frames: int = 16
-    image_px: int = 128
     chunk_steps: int = 16
     execute_steps: int = 8
     subtask_steps: int = 200
@@ -41,18 +38,10 @@ class SkillDataConfig:
     noise: float = 0.25
 
     def __post_init__(self) -> None:
-        for name in ("episodes", "frames", "image_px", "chunk_steps", "execute_steps", "subtask_steps"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be >= 1, got {getattr(self, name)}")
-        if self.after_steps < 0:
-            raise ConfigError(f"after_steps must be >= 0, got {self.after_steps}")
+        super().__post_init__()
+        check_at_least(self, 1, "frames", "chunk_steps", "execute_steps", "subtask_steps")
+        check_at_least(self, 0, "after_steps")
         if not 0 <= self.chain_share <= 1:
             raise ConfigError(f"chain_share must be in [0, 1], got {self.chain_share}")
         if self.execute_steps > self.chunk_steps:
             raise ConfigError(f"execute_steps {self.execute_steps} is more than chunk_steps {self.chunk_steps}")
-        for seed in (self.first_seed, self.first_seed + self.episodes - 1):
-            check_training_seed(seed, "first_seed, episodes")
-
-    @property
-    def seeds(self) -> range:
-        return range(self.first_seed, self.first_seed + self.episodes)

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from datagen.actor_data.collect import SkillWorker, attempts_of
 from datagen.actor_data.config import SkillDataConfig
 from datagen.actor_data.rollouts import MakePolicy
+from datagen.actor_data.worker import SkillWorker, attempts_of
 from predimem.core.seeds import refuse_training_seeds
 from predimem.envs.arena.tasks import task_of
 from predimem.jobs.tasks import Job

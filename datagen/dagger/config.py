@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from datagen.generation import ArenaDataConfig, check_at_least
 from datagen.keyframes import KeyframeConfig
+from predimem.agent.config import SCRIPTED, SKILLS
 from predimem.core.config import ConfigError
-from predimem.core.seeds import check_training_seed
+from predimem.core.seeds import PLANNER_DAGGER_SEEDS
 
-FIRST_SEED = 40_000  # apart from the seeds of demonstrations and of data of skills
 TRUTH = "truth"
-SKILLS = "skills"
-EXPERT = "expert"
 
 Range = tuple[float, float]  # lowest and highest, drawn evenly
 
@@ -69,14 +68,13 @@ class TruthSpellConfig:
 
 
 @dataclass(frozen=True)
-class PracticeConfig:
+class PracticeConfig(ArenaDataConfig):
     """driver: "truth", or the folder of a planner's weights. hand: `skills`, the scripted ones; `expert`, the one
     without a memory whom learned actors imitate (none of its grasps is missed: it would not notice); or the folder of
     a learned actor's weights, of whose chunks `execute_steps` are carried out, with a picture every
-    `actor_camera_every` control steps. tasks: ids, names or task files of
-    the arena; empty: all 26; of each, `episodes` seeds from `first_seed` on.
+    `actor_camera_every` control steps.
 
-    image_px: of the pictures, each `picture_every` control steps (20 Hz). plan_every_steps, s2_latency_steps: when
+    picture_every: control steps (20 Hz) from one stored picture to the next. plan_every_steps, s2_latency_steps: when
     the driver is asked and when its answer arrives, as in an evaluation. max_overtime_s: an episode is ended when a
     stage takes so much longer than it may. control_mode: of the actions; joint angles are three times as fast to
     simulate.
@@ -86,10 +84,7 @@ class PracticeConfig:
     out: str = "runs/data/practice"
     driver: str = TRUTH
     hand: str = SKILLS
-    tasks: tuple[str, ...] = ()
-    episodes: int = 8
-    first_seed: int = FIRST_SEED
-    image_px: int = 128
+    first_seed: int = PLANNER_DAGGER_SEEDS.start
     picture_every: int = 10
     plan_every_steps: int = 10
     s2_latency_steps: int = 4
@@ -102,25 +97,13 @@ class PracticeConfig:
     keyframes: KeyframeConfig = field(default_factory=KeyframeConfig)
 
     def __post_init__(self) -> None:
-        positive = ("episodes", "image_px", "picture_every", "plan_every_steps", "execute_steps", "actor_camera_every")
-        for name in positive:
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be >= 1, got {getattr(self, name)}")
-        for name in ("s2_latency_steps", "max_overtime_s"):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"{name} must be >= 0, got {getattr(self, name)}")
-        if self.hand not in (SKILLS, EXPERT) and self.control_mode != "pd_joint_pos":
+        super().__post_init__()
+        check_at_least(self, 1, "picture_every", "plan_every_steps", "execute_steps", "actor_camera_every")
+        check_at_least(self, 0, "s2_latency_steps", "max_overtime_s")
+        if self.hand not in SCRIPTED and self.control_mode != "pd_joint_pos":
             raise ConfigError(f"control_mode: the learned actor {self.hand} is carried out with pd_joint_pos alone")
         if self.driver != TRUTH and self.plan_every_steps % self.picture_every:
             raise ConfigError(
                 f"a planner sees a picture whenever it is asked: plan_every_steps ({self.plan_every_steps}) has to be "
                 f"a multiple of picture_every ({self.picture_every})"
             )
-        for seed in (self.first_seed, self.first_seed + self.episodes - 1):
-            check_training_seed(seed, "first_seed, episodes")
-        if len(set(self.tasks)) != len(self.tasks):
-            raise ConfigError(f"each task may be listed once, got {', '.join(self.tasks)}")
-
-    @property
-    def seeds(self) -> range:
-        return range(self.first_seed, self.first_seed + self.episodes)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from datagen.dagger.config import SKILLS, PracticeConfig
+from datagen.dagger.config import PracticeConfig
 from datagen.dagger.learned_policy import LearnedHand
 from datagen.experts.memoryless.policy import ReactiveActor
 from datagen.experts.scripted.policy import SkillActor
+from predimem.agent.config import SKILLS
 from predimem.core.interfaces import Policy
 from predimem.core.types import ActionChunk, Observation
 from predimem.envs.arena.robot.arm import Arm

@@ -10,19 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from datagen.dagger.config import SKILLS, DisturbanceConfig, PracticeConfig
+from datagen.dagger.agent import make_agent
+from datagen.dagger.config import DisturbanceConfig, PracticeConfig
 from datagen.dagger.faulty_policy import ClumsyHand
 from datagen.dagger.labels import RightSubtask
 from datagen.dagger.oracle import make_oracle
 from datagen.dagger.perturbed_planner import DisturbedTruth, PlannerOrTruth, Voice
 from datagen.dagger.recorder import PracticeRecorder
-from datagen.dagger.runtime import Runtime
+from datagen.environments import arena_environment
 from datagen.execution.timing import Stopwatch
+from predimem.agent.config import NO_MEMORY, SKILLS
 from predimem.core.episodes import episode_path
-from predimem.core.interfaces import Planner, Policy
+from predimem.core.interfaces import Policy
 from predimem.core.types import Observation, Tick
 from predimem.envs.arena.scene.environment import CONTROL_HZ
-from predimem.envs.arena.tasks import task_of
 from predimem.jobs.tasks import Job, Outcome
 
 CALM = DisturbanceConfig(
@@ -32,55 +33,35 @@ CALM = DisturbanceConfig(
 
 
 class PracticeWorker:
-    """A `predimem.jobs.tasks.Worker`. It keeps the environment of the last task, and the planner."""
+    """A `predimem.jobs.tasks.Worker`. It keeps its environment and its models."""
 
-    def __init__(self, config: PracticeConfig, task_files: Mapping[str, str], runtime: Runtime):
-        """task_files: name -> path of the tasks that are not among the 26."""
+    def __init__(self, config: PracticeConfig, planner: Any = None, policy: Policy | None = None):
+        """planner: one with a `spec`, as `load_planner` gives it, that drives; None where the truth does. policy: the
+        low-level policy that acts; None where a scripted one does."""
         import torch
 
         torch.set_num_threads(1)
-        self._config, self._files, self._runtime = config, dict(task_files), runtime
-        self._planner = runtime.planner()
-        self._policy = runtime.policy()
-        self._task, self._env = "", None
+        self._config, self._planner, self._policy = config, planner, policy
+        self._environment = arena_environment(config, config.control_mode)
 
     def close(self) -> None:
-        if self._env is not None:
-            self._env.close()
+        self._environment.close()
 
     def play(self, job: Job) -> Outcome:
         """Every episode is kept: its labels are right, however it ended."""
         start, watch = time.perf_counter(), Stopwatch()
         with watch.stage("reset"):
-            env = self._environment(job.task)
+            env = self._environment.of(job.task)
             env.reset(seed=job.seed)
         recorder = PracticeRecorder(env, episode_path(self._config.out, job.task, job.seed), job.seed)
         try:
-            report = _Episode(self._config, env, self._planner, self._policy, self._runtime, job, watch).play(recorder)
+            report = _Episode(self._config, env, self._planner, self._policy, job, watch).play(recorder)
         finally:
             recorder.close()
         seconds = time.perf_counter() - start
         rest = seconds - sum(watch.seconds.values())
         report["stage_seconds"] = {**{k: round(v, 3) for k, v in watch.seconds.items()}, "rest": round(rest, 3)}
         return Outcome(job.task, job.seed, True, "", len(recorder), round(seconds, 3), report)
-
-    def _environment(self, task: str) -> Any:
-        if self._env is None or task != self._task:
-            from predimem.envs.arena.registration import create
-
-            self.close()
-            self._task, self._env = (
-                task,
-                create(
-                    task=task_of(self._files.get(task, task)),
-                    obs_mode="none",
-                    control_mode=self._config.control_mode,
-                    sim_backend="cpu",
-                    render_backend="auto",
-                    image_px=self._config.image_px,
-                ).unwrapped,
-            )
-        return self._env
 
 
 class _Episode:
@@ -90,9 +71,8 @@ class _Episode:
         self,
         config: PracticeConfig,
         env: Any,
-        planner: Planner | None,
+        planner: Any,
         policy: Policy | None,
-        runtime: Runtime,
         job: Job,
         watch: Stopwatch,
     ):
@@ -113,7 +93,8 @@ class _Episode:
             self._voice = DisturbedTruth(env, actor, disturbances, rng)
         else:
             self._voice = PlannerOrTruth(planner, self._labels, config.truth_spells, rng)
-        self._agent = runtime.agent(self._voice, self._hand, actor.arm.action(), config)
+        memory = NO_MEMORY if planner is None else planner.spec.memory
+        self._agent = make_agent(config, self._voice, self._hand, memory, actor.arm.action())
         self._look_every = config.picture_every
         if policy is not None:
             self._look_every = math.gcd(config.picture_every, config.actor_camera_every)

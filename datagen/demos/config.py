@@ -7,10 +7,10 @@ from typing import Literal
 
 from datagen.decompose.vlm import VlmConfig
 from datagen.execution.config import ExecutionConfig
+from datagen.generation import ArenaDataConfig, check_at_least
 from datagen.grasp.make import GraspConfig
 from datagen.keyframes import KeyframeConfig
 from predimem.core.config import ConfigError
-from predimem.core.seeds import TRAINING_SEEDS, check_training_seed
 
 
 @dataclass(frozen=True)
@@ -26,19 +26,13 @@ class DecompositionConfig:
 
 
 @dataclass(frozen=True)
-class GenerationConfig:
-    """tasks: ids, names or task files of the arena; empty: all 26. Of each, `episodes` seeds from `first_seed` on.
-
-    image_px: of the pictures that are stored, each `picture_every` control steps (20 Hz). depth_px: of those
-    that the executor looks at. control_mode: of the actions.
+class GenerationConfig(ArenaDataConfig):
+    """picture_every: control steps (20 Hz) from one stored picture to the next. depth_px: of the pictures that the
+    executor looks at. control_mode: of the actions.
     """
 
     suite: Literal["arena"] = "arena"
     out: str = "runs/data/arena"
-    tasks: tuple[str, ...] = ()
-    episodes: int = 8
-    first_seed: int = TRAINING_SEEDS.start
-    image_px: int = 128
     picture_every: int = 2
     depth_px: int = 256
     control_mode: Literal["pd_ee_delta_pose", "pd_joint_pos"] = "pd_ee_delta_pose"
@@ -48,14 +42,5 @@ class GenerationConfig:
     keyframes: KeyframeConfig = field(default_factory=KeyframeConfig)
 
     def __post_init__(self) -> None:
-        for name in ("episodes", "image_px", "picture_every", "depth_px"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be >= 1, got {getattr(self, name)}")
-        for seed in (self.first_seed, self.first_seed + self.episodes - 1):
-            check_training_seed(seed, "first_seed, episodes")
-        if len(set(self.tasks)) != len(self.tasks):
-            raise ConfigError(f"each task may be listed once, got {', '.join(self.tasks)}")
-
-    @property
-    def seeds(self) -> range:
-        return range(self.first_seed, self.first_seed + self.episodes)
+        super().__post_init__()
+        check_at_least(self, 1, "picture_every", "depth_px")

@@ -1,29 +1,25 @@
 """Collecting demonstrations: workers play episodes with the scripted expert and store them.
 
-Every episode is determined by its task and seed, stored atomically under its own name, and skipped
-if it is already there: an interrupted run goes on where it stopped. The simulator is an argument
-(`make_environment`), so that this package needs none.
+Every episode is determined by its task and seed.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from datagen.demos.record import PerturbationConfig, PrivilegedEnvironment, record_episode
+from datagen.environments import KeptEnvironment
 from datagen.keyframes import KeyframeConfig
 from predimem.core.config import ConfigError, to_dict
 from predimem.core.episodes import episode_path, load_episode, save_episode
-from predimem.core.seeds import TRAINING_SEEDS, check_training_seed
-from predimem.jobs.journal import Journal
-from predimem.jobs.runner import BackendConfig, run_jobs
+from predimem.core.files import write_json
+from predimem.core.seeds import DEMONSTRATION_SEEDS, check_training_seeds
 from predimem.jobs.tasks import Job, Outcome
 
 MakeEnvironment = Callable[[str], PrivilegedEnvironment]
@@ -35,18 +31,23 @@ class TaskSeeds:
 
     task: str
     episodes: int
-    first_seed: int = TRAINING_SEEDS.start
+    first_seed: int = DEMONSTRATION_SEEDS.start
 
     def __post_init__(self) -> None:
         if self.episodes < 1:
             raise ConfigError(f"{self.task}: episodes must be >= 1, got {self.episodes}")
-        for seed in (self.first_seed, self.first_seed + self.episodes - 1):
-            check_training_seed(seed, self.task)
+        check_training_seeds(self.seeds, self.task)
+
+    @property
+    def seeds(self) -> range:
+        return range(self.first_seed, self.first_seed + self.episodes)
 
 
 @dataclass(frozen=True)
 class CollectConfig:
     """Where the episodes go, which there shall be, and how they are perturbed and annotated."""
+
+    may_differ: ClassVar[tuple[str, ...]] = ("suite", "out", "tasks")
 
     suite: Literal["mikasa"] = "mikasa"
     out: str = "runs/data/mikasa"
@@ -63,33 +64,15 @@ class CollectConfig:
         if len(set(names)) != len(names):
             raise ConfigError(f"each task may be listed once, got {', '.join(names)}")
 
+    def jobs(self) -> list[Job]:
+        return [Job(spec.task, seed) for spec in self.tasks for seed in spec.seeds]
 
-def collect(
-    config: CollectConfig,
-    make_environment: MakeEnvironment,
-    backend: BackendConfig | None = None,
-    progress: bool = True,
-    retry_errors: bool = False,
-) -> dict[str, Any]:
-    """Make the episodes of `config` that are not there yet; returns the summary it also writes to
-    `<out>/summary.json`. Resumes, and treats deaths, errors and Ctrl-C as `predimem.jobs.runner.run_jobs` says.
+    def for_workers(self) -> CollectConfig:
+        return self
 
-    make_environment: task id -> environment; called once per worker and task, in another process, so it
-    must be picklable.
-    """
-    out = Path(config.out)
-    jobs = [Job(spec.task, seed) for spec in config.tasks for seed in _seeds(spec)]
-    with Journal(
-        out,
-        to_dict(config),
-        episode_path=lambda job: episode_path(out, job.task, job.seed),
-        may_differ=("suite", "out", "tasks"),
-    ) as journal:
-        worker = partial(ExpertWorker, config, make_environment)
-        outcomes = run_jobs(jobs, worker, journal, backend, progress, retry_errors)
-    summary = summarise(config, outcomes)
-    _write_json(out / "summary.json", summary)
-    return summary
+
+def write_summary(config: CollectConfig, outcomes: Iterable[Outcome]) -> None:
+    write_json(Path(config.out) / "summary.json", summarise(config, outcomes), indent=2)
 
 
 def summarise(config: CollectConfig, outcomes: Iterable[Outcome]) -> dict[str, Any]:
@@ -97,7 +80,7 @@ def summarise(config: CollectConfig, outcomes: Iterable[Outcome]) -> dict[str, A
     discarded = [outcome for outcome in outcomes if not outcome.kept]
     tasks = {}
     for spec in config.tasks:
-        paths = [episode_path(config.out, spec.task, seed) for seed in _seeds(spec)]
+        paths = [episode_path(config.out, spec.task, seed) for seed in spec.seeds]
         episodes = [load_episode(path) for path in paths if path.exists()]
         keyframes = Counter(len(e.keyframes) for e in episodes)
         tasks[spec.task] = {
@@ -113,48 +96,34 @@ def summarise(config: CollectConfig, outcomes: Iterable[Outcome]) -> dict[str, A
     return {"config": to_dict(config), "tasks": tasks}
 
 
-def _seeds(spec: TaskSeeds) -> range:
-    return range(spec.first_seed, spec.first_seed + spec.episodes)
-
-
-def _write_json(path: Path, data: dict[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(json.dumps(data, indent=2) + "\n")
-    os.replace(partial, path)
-
-
 def _histogram(counts: Counter[int]) -> dict[str, int]:
     return {str(value): counts[value] for value in sorted(counts)}
 
 
-@dataclass
 class ExpertWorker:
-    """Plays jobs with the scripted expert in one environment, rebuilt when the task changes."""
+    """A `predimem.jobs.tasks.Worker`: plays jobs with the scripted expert in one environment."""
 
-    config: CollectConfig
-    make_environment: MakeEnvironment
-    _task: str = ""
-    _environment: PrivilegedEnvironment | None = None
+    def __init__(self, config: CollectConfig, make_environment: MakeEnvironment | None = None):
+        """make_environment: task id -> environment; None for those of MIKASA with simplified meshes."""
+        self._config, self._environment = config, KeptEnvironment(make_environment or mikasa_environment)
 
     def play(self, job: Job) -> Outcome:
         """Record the job's episode and store it, unless the expert failed without having been perturbed."""
         began_s = time.perf_counter()
-        environment = self._environment_of(job.task)
-        episode = record_episode(environment, job.task, job.seed, self.config.perturbation, self.config.keyframes)
+        environment = self._environment.of(job.task)
+        episode = record_episode(environment, job.task, job.seed, self._config.perturbation, self._config.keyframes)
         perturbed = episode.metadata["noise_std"] or episode.metadata["detour_steps"]
         kept = bool(episode.success or perturbed)
         if kept:
-            save_episode(episode_path(self.config.out, job.task, job.seed), episode)
+            save_episode(episode_path(self._config.out, job.task, job.seed), episode)
         cause = "" if kept else "expert failed"
         return Outcome(job.task, job.seed, kept, cause, len(episode), time.perf_counter() - began_s)
 
     def close(self) -> None:
-        if self._environment is not None:
-            self._environment.close()
+        self._environment.close()
 
-    def _environment_of(self, task: str) -> PrivilegedEnvironment:
-        if self._environment is None or task != self._task:
-            self.close()
-            self._environment, self._task = self.make_environment(task), task
-        return self._environment
+
+def mikasa_environment(task: str) -> PrivilegedEnvironment:
+    from predimem.envs.mikasa.suite import MikasaEnvironment
+
+    return MikasaEnvironment(task, "fast")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from datagen.decompose import rules
@@ -13,36 +13,34 @@ from datagen.decompose.vocabulary import vocabulary_of
 from datagen.demos.config import GenerationConfig
 from datagen.demos.recorder import Recorder
 from datagen.demos.task_labels import DisagreementError, subtask_of_each
+from datagen.environments import arena_environment
 from datagen.execution.executor import Executor, GiveUp
 from datagen.execution.timing import Stopwatch
 from datagen.grasp.make import make_detector
 from predimem.core.episodes import episode_path
-from predimem.envs.arena.tasks import task_of
 from predimem.jobs.tasks import Job, Outcome
 
 
 class ArenaWorker:
     """A `predimem.jobs.tasks.Worker`. It keeps its environment, its grasp detector and its client of a model."""
 
-    def __init__(self, config: GenerationConfig, task_files: Mapping[str, str]):
-        """task_files: name -> path of the tasks that are not among the 26."""
+    def __init__(self, config: GenerationConfig):
         import torch
 
         torch.set_num_threads(1)
-        self._config, self._files = config, dict(task_files)
+        self._config = config
+        self._environment = arena_environment(config, config.control_mode, config.depth_px)
         self._detector = make_detector(config.grasp)
         self._model = VlmDecomposer(config.decomposition.vlm) if config.decomposition.vlm else None
-        self._task, self._env = "", None
 
     def close(self) -> None:
-        if self._env is not None:
-            self._env.close()
+        self._environment.close()
 
     def play(self, job: Job) -> Outcome:
         """An episode is kept when its post-conditions hold and the simulator agrees that the task is done."""
         start, watch = time.perf_counter(), Stopwatch()
         with watch.stage("reset"):
-            env = self._environment(job.task)
+            env = self._environment.of(job.task)
             env.reset(seed=job.seed)
         path = episode_path(self._config.out, job.task, job.seed)
         recorder = Recorder(env, path, job.seed, self._config.picture_every, watch)
@@ -114,20 +112,3 @@ class ArenaWorker:
             "grasp_detector": self._config.grasp.detector,
             "retries": report["retries"],
         }
-
-    def _environment(self, task: str) -> Any:
-        """The environment of a task, kept until another task's is wanted."""
-        if self._env is None or task != self._task:
-            from predimem.envs.arena.registration import create
-
-            self.close()
-            self._task, self._env = task, create(
-                task=task_of(self._files.get(task, task)),
-                obs_mode="none",
-                control_mode=self._config.control_mode,
-                sim_backend="cpu",
-                render_backend="auto",
-                image_px=self._config.image_px,
-                depth_px=self._config.depth_px,
-            ).unwrapped
-        return self._env

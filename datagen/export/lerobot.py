@@ -15,8 +15,6 @@ Beside LeRobot's columns each step has `subtask_index` (its label is in `meta/su
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +26,7 @@ from datagen.export.arena_state import DIM, NAMES
 from datagen.export.lerobot_stats import column_stats, merge_stats, picture_stats
 from datagen.export.video import CODEC, PIXEL_FORMAT, write_video
 from predimem.core.episodes import Episode, EpisodeError, Frames, episode_checksum, list_episodes, load_episode
+from predimem.core.files import AtomicWrite, write_json
 
 VERSION = "v3.0"
 CHUNK = 1000  # files of a chunk
@@ -94,8 +93,8 @@ class _Export:
             keys = [key for key in self.rows[0] if key.startswith(prefix)]
             parts = [{key.removeprefix(prefix): np.array(row[key]) for key in keys} for row in self.rows]
             stats[name] = {key: value.tolist() for key, value in merge_stats(parts).items()}
-        _write_json(self.out / "meta/stats.json", stats)
-        _write_json(self.out / "meta/info.json", self._info(robot))
+        write_json(self.out / "meta/stats.json", stats, indent=1)
+        write_json(self.out / "meta/info.json", self._info(robot), indent=1)
 
     def _index(self, tasks: Sequence[str], subtasks: Sequence[str]) -> None:
         for known, names in ((self.tasks, tasks), (self.subtasks, subtasks)):
@@ -264,19 +263,11 @@ def _write_names(path: Path, kind: str, names: Mapping[str, int]) -> None:
 def _write_parquet(path: Path, table: Any) -> None:
     import pyarrow.parquet
 
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
-    pyarrow.parquet.write_table(table, partial)
-    os.replace(partial, path)
+    with AtomicWrite(path) as partial:
+        pyarrow.parquet.write_table(table, partial)
 
 
 def _read_row(path: Path) -> dict[str, Any] | None:
     import pyarrow.parquet
 
     return pyarrow.parquet.ParquetFile(path).read().to_pylist()[0] if path.exists() else None
-
-
-def _write_json(path: Path, data: Mapping[str, Any]) -> None:
-    partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(data, indent=1) + "\n")
-    os.replace(partial, path)

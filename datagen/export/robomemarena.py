@@ -13,7 +13,6 @@ release's is robosuite's, with other scales and the opposite sign.
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ import numpy as np
 
 from datagen.export.arena_state import DIM, robot_arrays
 from predimem.core.episodes import Episode, EpisodeError, episode_checksum, list_episodes, load_episode
+from predimem.core.files import AtomicWrite
 from predimem.core.subtask_labels import released
 from predimem.envs.arena.tasks import task_of
 
@@ -95,9 +95,7 @@ def _write(path: Path, episode: Episode, order: int, checksum: str) -> None:
 
     span = episode.subtasks[order]
     steps = slice(span.start, span.end)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
-    with h5py.File(partial, "w") as file:
+    with AtomicWrite(path) as partial, h5py.File(partial, "w") as file:
         file.create_group("data").attrs[NOTE] = json.dumps(_note(episode, checksum))
         demo = file.create_group("data/demo_0")
         demo.create_dataset("actions", data=np.asarray(episode.actions[steps], np.float64))
@@ -110,7 +108,6 @@ def _write(path: Path, episode: Episode, order: int, checksum: str) -> None:
             dataset = demo.create_dataset(f"obs/{camera}", shape=shape, dtype=np.uint8, **packed)
             for row, step in enumerate(range(span.start, span.end)):
                 dataset[row] = frames[step]
-    os.replace(partial, path)
 
 
 def _note(episode: Episode, checksum: str) -> dict[str, Any]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
+
+from predimem.core.files import AtomicWrite
 
 CODEC, PIXEL_FORMAT = "h264", "yuv420p"
 
@@ -26,19 +27,18 @@ def write_video(path: Path, frames: Iterable[np.ndarray], fps: float, crf: int =
     height, width = first.shape[:2]
     if height % 2 or width % 2:
         raise ValueError(f"{path}: a video needs an even width and height, got {width} x {height}")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial.mp4")
-    writer = imageio.get_writer(
-        partial,
-        fps=fps,
-        codec="libx264",
-        quality=None,
-        pixelformat=PIXEL_FORMAT,
-        macro_block_size=2,
-        ffmpeg_log_level="error",
-        output_params=["-crf", str(crf), "-g", str(key_every), "-bf", "0", "-threads", "1", "-movflags", "+faststart"],
-    )
-    for frame in chain([first], frames):
-        writer.append_data(frame)
-    writer.close()
-    os.replace(partial, path)
+    seekable = ["-crf", str(crf), "-g", str(key_every), "-bf", "0", "-threads", "1", "-movflags", "+faststart"]
+    with AtomicWrite(path, ".partial.mp4") as partial:
+        writer = imageio.get_writer(
+            partial,
+            fps=fps,
+            codec="libx264",
+            quality=None,
+            pixelformat=PIXEL_FORMAT,
+            macro_block_size=2,
+            ffmpeg_log_level="error",
+            output_params=seekable,
+        )
+        with writer:
+            for frame in chain([first], frames):
+                writer.append_data(frame)

@@ -8,7 +8,6 @@ keyframes, which are the onsets of runs of flagged frames, go through all of it 
 from __future__ import annotations
 
 import json
-import os
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from datagen.inspect.statistics import memory_of_spans
 from datagen.keyframes import KeyframeConfig, gripper_transitions, kinematic_inflections, velocities
 from predimem.core.config import from_dict
 from predimem.core.episodes import Episode
+from predimem.core.files import AtomicWrite
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -88,10 +88,8 @@ def plot_episode(episode: Episode, out: str | Path, config: KeyframeConfig | Non
     if out.suffix[1:] not in figure.canvas.get_supported_filetypes():
         raise ValueError(f"cannot write {out.suffix or 'a picture without a suffix'}: give --out a name such as x.png")
     draw(figure, episode, config or KeyframeConfig())
-    out.parent.mkdir(parents=True, exist_ok=True)
-    partial = out.with_name(f"{out.stem}.partial{out.suffix}")
-    figure.savefig(partial)
-    os.replace(partial, out)
+    with AtomicWrite(out, f".partial{out.suffix}") as partial:
+        figure.savefig(partial)
 
 
 def draw(figure: Figure, episode: Episode, config: KeyframeConfig) -> None:

@@ -18,6 +18,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers.models.qwen3_vl.modeling_qwen3_vl import BaseModelOutputWithDeepstackFeatures
 
+from predimem.core.files import AtomicWrite, write_json
+
 BATCH = 64
 
 
@@ -78,9 +80,9 @@ def add_features(folder: Path, pictures: Iterable[str], model: Any, image_proces
             found.setdefault(f"deepstack{layer}", []).append(torch.stack(tuple(features)).half())
     path = folder / f"features-{len(shards):03d}.safetensors"
     note = {"pictures": new, "grid_thw": list(grids.pop())}
-    path.with_suffix(".json").write_text(json.dumps(note))
-    save_file({key: torch.cat(parts) for key, parts in found.items()}, path.with_suffix(".partial"))
-    path.with_suffix(".partial").rename(path)
+    write_json(path.with_suffix(".json"), note)
+    with AtomicWrite(path) as partial:
+        save_file({key: torch.cat(parts) for key, parts in found.items()}, partial)
     return len(new)
 
 

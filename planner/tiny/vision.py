@@ -25,6 +25,7 @@ from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLVisionModel
 
 from planner.tiny.vision_readout import StepLabels, StepReadout, by_timestep
 from planner.tiny.vision_scenes import SceneLabels, SceneReadout, Scenes, scene_report
+from predimem.core.files import AtomicWrite, write_json
 
 WEIGHTS, REPORT, CHECKPOINT = "vision.safetensors", "vision.json", "vision.partial.pt"
 _LEVELS = 32  # colours are binned to 5 bits a channel
@@ -183,9 +184,9 @@ def pretrain_tower(
     report |= {"config": asdict(config), "seconds": round(seconds, 1), "palette_rgb": palette.round().tolist()}
     if shown is not None:
         report["scenes"] = shown
-    (folder / REPORT).write_text(json.dumps(report, indent=1) + "\n")
-    save_file(state, folder / (WEIGHTS + ".partial"))
-    (folder / (WEIGHTS + ".partial")).rename(folder / WEIGHTS)
+    write_json(folder / REPORT, report, indent=1)
+    with AtomicWrite(folder / WEIGHTS) as whole:
+        save_file(state, whole)
     (folder / CHECKPOINT).unlink(missing_ok=True)
     return state
 
@@ -301,18 +302,15 @@ class _Trainer:
         return ((1.0 - share) / share.clamp(min=1e-3)).clamp(1.0, 20.0)
 
     def _save(self, step: int, seconds: float) -> None:
-        partial = self.checkpoint.with_suffix(".writing")
-        torch.save(
-            {
-                "step": step,
-                "seconds": seconds,
-                "tower": self.tower.state_dict(),
-                "readouts": self.readouts.state_dict(),
-                "optimiser": self.optimiser.state_dict(),
-            },
-            partial,
-        )
-        partial.rename(self.checkpoint)
+        state = {
+            "step": step,
+            "seconds": seconds,
+            "tower": self.tower.state_dict(),
+            "readouts": self.readouts.state_dict(),
+            "optimiser": self.optimiser.state_dict(),
+        }
+        with AtomicWrite(self.checkpoint) as whole:
+            torch.save(state, whole)
 
     def _resume(self) -> tuple[int, float]:
         if not self.checkpoint.is_file():

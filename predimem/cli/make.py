@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from pathlib import Path
 from typing import Annotated
 
@@ -22,20 +21,10 @@ def datagen(
 ) -> None:
     """Make demonstrations: of the arena from perception, of mikasa by its expert. Ctrl-C, then again: resumes."""
     from datagen.command import make_data
-    from datagen.dagger.agent import PracticeRuntime
-    from predimem.envs.mikasa.suite import MikasaEnvironment
 
     changes = {"out": out, "tasks": None if tasks is None else tuple(split(tasks)), "episodes": episodes}
     given = {name: value for name, value in changes.items() if value is not None}
-    make_data(
-        config,
-        functools.partial(MikasaEnvironment, rendering="fast"),
-        PracticeRuntime,
-        workers,
-        ray,
-        given,
-        retry_errors,
-    )
+    make_data(config, workers, ray, given, retry_errors)
 
 
 def decompose(

@@ -85,8 +85,9 @@ def _train_rounds(recipe: ActorTrainConfig, workers: int) -> Path:
     """DAgger: what the actor of the last round meets is labelled by the expert of the arena's skills."""
     from actor.policy import load_policy
     from actor.rounds import train_rounds
-    from datagen.actor_data.collect import collect_skills
     from datagen.actor_data.config import SkillDataConfig
+    from datagen.actor_data.worker import SkillWorker
+    from datagen.generation import run_generation
     from predimem.core.config import load_config
     from predimem.jobs.runner import BackendConfig
 
@@ -102,6 +103,7 @@ def _train_rounds(recipe: ActorTrainConfig, workers: int) -> Path:
             first_seed=seeds.start,
             chain_share=dagger.chain_share,
         )
-        collect_skills(data, BackendConfig(workers), functools.partial(load_policy, weights) if weights else None)
+        make_policy = functools.partial(load_policy, weights) if weights else None
+        run_generation(data, functools.partial(SkillWorker, make_policy=make_policy), BackendConfig(workers))
 
     return train_rounds(recipe, collect)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
@@ -24,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from predimem.core.files import AtomicWrite
 from predimem.core.frames import EpisodeError, Frames, StoredPictures
 
 FORMAT = "predimem-episode"
@@ -131,16 +131,14 @@ class EpisodeWriter:
     ) -> None:
         import h5py
 
-        self._path = Path(path)
-        self._partial = self._path.with_suffix(".partial")
+        self._path, self._whole = Path(path), AtomicWrite(path)
         self._meta = {"suite": suite, "task": task, "seed": seed, "control_hz": control_hz, "cameras": list(cameras)}
         self._digests = {name: hashlib.sha256() for name in cameras}
         self._pictures = 0
         self._rows: list[int] = []
         self._state: list[np.ndarray] = []
         self._actions: list[np.ndarray] = []
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._file: Any = h5py.File(self._partial, "w")
+        self._file: Any = h5py.File(self._whole.partial, "w")
         self._file.attrs.update(format=FORMAT, version=VERSION)
         for name, (height, width) in cameras.items():
             shape = (height, width, 3)
@@ -198,14 +196,14 @@ class EpisodeWriter:
         headers = {name: _header(name, self._file[name]) for name in parts}
         self._file.attrs.update(meta=text, checksum=_combined(text, headers, parts))
         self._file.close()
-        os.replace(self._partial, self._path)
+        self._whole.finish()
 
     def abandon(self) -> None:
         """Delete what has been written so far; after `finish` there is nothing to delete."""
         try:
             self._file.close()
         finally:
-            self._partial.unlink(missing_ok=True)
+            self._whole.abandon()
 
     def __enter__(self) -> EpisodeWriter:
         return self

@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
+
+from predimem.core.files import AtomicWrite
 
 EMBEDDED = Path(__file__).parents[1] / "weights"
 SHARDS = "model-*-of-*.safetensors"
@@ -66,15 +67,12 @@ def place_weights(source: Path, root: Path, name: str) -> Path:
     """Copy a model's folder to `root`/`name`, in place of what is there; files that folders below `root` share are
     kept once. Other models of `root` stay as they are, whatever they shared with what was there.
     """
-    target, partial = root / name, root / f"{name}.partial"
-    shutil.rmtree(partial, ignore_errors=True)
-    root.mkdir(parents=True, exist_ok=True)
-    shutil.copytree(source, partial)
-    for link in _links(root):
-        if link.parent != target and link.resolve().parent == target.resolve():
-            _replace(link, lambda path, link=link: shutil.copyfile(link, path))
-    shutil.rmtree(target, ignore_errors=True)
-    partial.rename(target)
+    target = root / name
+    with AtomicWrite(target) as partial:
+        shutil.copytree(source, partial)
+        for link in _links(root):
+            if link.parent != target and link.resolve().parent == target.resolve():
+                _replace_by_copy(link)
     share_files(root)
     return target
 
@@ -89,18 +87,16 @@ def share_files(root: Path) -> None:
             content = path.name, hashlib.file_digest(file, "sha256").hexdigest()
         first = kept.setdefault(content, path)
         if first is path and path.is_symlink():
-            _replace(path, lambda copy, link=path: shutil.copyfile(link, copy))
+            _replace_by_copy(path)
         elif first is not path:
-            there = Path("..", first.parent.name, first.name)
-            _replace(path, lambda link, there=there: link.symlink_to(there))
+            with AtomicWrite(path) as link:
+                link.symlink_to(Path("..", first.parent.name, first.name))
 
 
 def _links(root: Path) -> list[Path]:
     return [path for path in root.glob(f"*/{SHARDS}") if path.is_symlink()]
 
 
-def _replace(path: Path, make: Callable[[Path], object]) -> None:
-    partial = path.with_name(path.name + ".partial")
-    partial.unlink(missing_ok=True)
-    make(partial)
-    os.replace(partial, path)
+def _replace_by_copy(link: Path) -> None:
+    with AtomicWrite(link) as copy:
+        shutil.copyfile(link, copy)

@@ -1,19 +1,19 @@
-"""The journal of a folder of episodes: what has been played, so that a run goes on where it stopped.
+"""What a run has done, noted line by line, so that the same command goes on where it was interrupted.
 
-`journal.jsonl` has one line for each outcome, and of a seed the last line counts. `config.json` is the
-configuration of the latest run. `errors/` holds the tracebacks of what failed.
+Of data generation, `journal.jsonl` has one line for each outcome, and of a seed the last line counts. `config.json` is
+the configuration of the latest run. `errors/` holds the tracebacks of what failed.
 """
 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from predimem.core.config import differences
-from predimem.core.episodes import EpisodeError, load_episode
+from predimem.core.episodes import EpisodeError, episode_path, load_episode
+from predimem.core.files import write_json
 from predimem.core.jsonl import FileInUse, JsonLines
 from predimem.jobs.tasks import Job, Outcome
 
@@ -23,27 +23,53 @@ class JournalError(ValueError):
 
 
 class Journal:
-    """Opens and locks the journal in `out`; close it, or use it in a `with` block.
+    """A file of JSON lines in the folder of a run, locked until it is closed; use it in a `with` block.
+
+    error: what is raised. instead: what to do where the folder cannot be used.
+    """
+
+    name: ClassVar[str]
+    error: ClassVar[type[ValueError]] = JournalError
+    instead: ClassVar[str] = "use another folder"
+
+    def __init__(self, out: str | Path):
+        self.out = Path(out)
+        try:
+            self._file = JsonLines(self.out / self.name)
+        except FileInUse as error:
+            raise self.error(f"another run is writing to {self.out}: wait for it, or {self.instead}") from error
+
+    def append(self, line: dict[str, Any]) -> None:
+        """Returns once it is on the disk."""
+        self._file.append(line)
+
+    def refuse(self, changed: Collection[str]) -> None:
+        """Raises where something differs from the run before, as `differences` says it."""
+        if changed:
+            raise self.error(f"{self.out} was made with something else: {', '.join(changed)}; {self.instead}")
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class DataJournal(Journal):
+    """The journal of a folder of episodes.
 
     config: JSON data, what the episodes are made with. Its top-level keys in `may_differ` do not change an
     episode (workers, which tasks, how many); where another one differs from the folder's `config.json`,
-    JournalError says so. episode_path: where the episode of a job is stored.
-    outcomes: by job, in the order of their first line.
+    JournalError says so. outcomes: by job, in the order of their first line.
     """
 
-    def __init__(
-        self,
-        out: str | Path,
-        config: dict[str, Any],
-        episode_path: Callable[[Job], Path],
-        may_differ: Collection[str] = (),
-    ):
-        self.out = Path(out)
-        self.episode_path = episode_path
-        try:
-            self._file = JsonLines(self.out / "journal.jsonl")
-        except FileInUse as error:
-            raise JournalError(f"another run is writing to {self.out}: wait for it, or use another folder") from error
+    name = "journal.jsonl"
+
+    def __init__(self, out: str | Path, config: dict[str, Any], may_differ: Collection[str] = ()):
+        super().__init__(out)
         try:
             self._check_config(json.loads(json.dumps(config)), may_differ)
             self.outcomes = self._read()
@@ -76,20 +102,14 @@ class Journal:
             path = self.error_path(outcome.job)
             path.parent.mkdir(exist_ok=True)
             path.write_text(traceback)
-        self._file.append(outcome.as_json())
+        self.append(outcome.as_json())
         self.outcomes[outcome.job] = outcome
+
+    def episode_path(self, job: Job) -> Path:
+        return episode_path(self.out, job.task, job.seed)
 
     def error_path(self, job: Job) -> Path:
         return self.out / "errors" / f"{job.task}-seed{job.seed:010d}.txt"
-
-    def close(self) -> None:
-        self._file.close()
-
-    def __enter__(self) -> Journal:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _is_done(self, job: Job, retry_errors: bool) -> bool:
         outcome = self.outcomes.get(job)
@@ -101,15 +121,8 @@ class Journal:
         path = self.out / "config.json"
         if path.exists():
             before = json.loads(path.read_text())
-            changed = differences(_without(before, may_differ), _without(config, may_differ))
-            if changed:
-                raise JournalError(
-                    f"{self.out} was made with another configuration: {', '.join(changed)}. "
-                    "Use another folder, or the configuration of before"
-                )
-        partial = path.with_suffix(".partial")
-        partial.write_text(json.dumps(config, indent=2) + "\n")
-        os.replace(partial, path)
+            self.refuse(differences(_without(before, may_differ), _without(config, may_differ)))
+        write_json(path, config, indent=2)
 
     def _read(self) -> dict[Job, Outcome]:
         try:

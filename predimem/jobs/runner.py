@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from predimem.jobs.journal import Journal
+from predimem.jobs.journal import DataJournal
 from predimem.jobs.pool import JobQueue, Pool, Reply, WorkerError
 from predimem.jobs.processes import Processes
 from predimem.jobs.progress import Progress
@@ -45,7 +45,7 @@ class BackendConfig:
 def run_jobs(
     jobs: Sequence[Job],
     make_worker: MakeWorker,
-    journal: Journal,
+    journal: DataJournal,
     backend: BackendConfig | None = None,
     progress: bool = True,
     retry_errors: bool = False,
@@ -86,7 +86,7 @@ def run_jobs(
 
 
 def _play(
-    jobs: list[Job], make_worker: MakeWorker, journal: Journal, backend: BackendConfig, bar: Progress | None
+    jobs: list[Job], make_worker: MakeWorker, journal: DataJournal, backend: BackendConfig, bar: Progress | None
 ) -> None:
     """Play `jobs`, noting every outcome in the journal."""
     pool = _make_pool(make_worker, journal, backend)
@@ -113,7 +113,7 @@ def _play(
     pool.close()
 
 
-def _make_pool(make_worker: MakeWorker, journal: Journal, backend: BackendConfig) -> Pool:
+def _make_pool(make_worker: MakeWorker, journal: DataJournal, backend: BackendConfig) -> Pool:
     make_server = functools.partial(WorkerServer, make_worker)
     if backend.ray is None:
         where = Processes(make_server, journal.out)
@@ -122,7 +122,7 @@ def _make_pool(make_worker: MakeWorker, journal: Journal, backend: BackendConfig
     return Pool(where, backend.workers, backend.timeout_s, build_attempts=ATTEMPTS)
 
 
-def _outcomes(pool: Pool, queue: JobQueue[Job], journal: Journal) -> Iterator[Outcome]:
+def _outcomes(pool: Pool, queue: JobQueue[Job], journal: DataJournal) -> Iterator[Outcome]:
     """Each job's outcome, already in the journal."""
     deaths: dict[Job, list[str]] = {}
     for reply in pool.run(queue):
@@ -155,7 +155,7 @@ def _judge(reply: Reply[Job], deaths: list[str]) -> tuple[Outcome, str]:
     return Outcome(job.task, job.seed, kept=False, cause=cause, report={"message": message}), reply.value
 
 
-def _check_shared(journal: Journal, outcome: Outcome) -> None:
+def _check_shared(journal: DataJournal, outcome: Outcome) -> None:
     """Raises WorkerError if an episode that a worker stored cannot be seen here."""
     path = journal.episode_path(outcome.job)
     patience_s = time.monotonic() + SHARED_FOLDER_WAIT_S

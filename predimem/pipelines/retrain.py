@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from predimem.core.config import ConfigError, merged, read_yaml, to_dict
-from predimem.core.seeds import check_training_seed
+from predimem.core.seeds import check_training_seeds
 
 DATA, PLANNER, ACTOR = "data", "planner", "actor"  # kinds of stages
 
@@ -30,8 +30,11 @@ class RoundConfig:
     def __post_init__(self) -> None:
         if self.episodes < 1:
             raise ConfigError(f"rounds: expected at least 1 episode of each task, got {self.episodes}")
-        for seed in (self.first_seed, self.first_seed + self.episodes - 1):
-            check_training_seed(seed, "rounds: first_seed, episodes")
+        check_training_seeds(self.seeds, "rounds: first_seed, episodes")
+
+    @property
+    def seeds(self) -> range:
+        return range(self.first_seed, self.first_seed + self.episodes)
 
 
 @dataclass(frozen=True)
@@ -56,13 +59,13 @@ class PlannersConfig:
             raise ConfigError("planners: needs at least one round of practice and one recipe")
         seeds: set[int] = set()
         for number, one in enumerate(self.rounds):
-            these = set(range(one.first_seed, one.first_seed + one.episodes))
-            if seeds & these:
+            twice = seeds.intersection(one.seeds)
+            if twice:
                 raise ConfigError(
-                    f"planners: round {number} practises seed {min(seeds & these)}, which an earlier round did: rounds "
-                    "need seeds of their own"
+                    f"planners: round {number} practises seed {min(twice)}, which an earlier round did: rounds need "
+                    "seeds of their own"
                 )
-            seeds |= these
+            seeds.update(one.seeds)
 
 
 @dataclass(frozen=True)

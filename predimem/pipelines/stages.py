@@ -16,6 +16,7 @@ from pathlib import Path
 import yaml
 
 from predimem.core.config import ConfigError, differences
+from predimem.core.files import write_json
 from predimem.core.weight_files import WeightsError, place_weights, weights_hash
 from predimem.pipelines.retrain import Stage
 
@@ -41,11 +42,7 @@ def run_stages(stages: Sequence[Stage], out: Path) -> Path:
         if stage in todo:
             print(f"{title}: {shown(stage)}", flush=True)
             seconds = _run(stage)
-            note = _note(stage, out)
-            note.parent.mkdir(parents=True, exist_ok=True)
-            partial = note.with_suffix(".partial")
-            partial.write_text(json.dumps(stage.config, indent=1))
-            partial.rename(note)
+            write_json(_note(stage, out), stage.config, indent=1)
             print(f"{title}: done in {_time(seconds)}, {_time(time.monotonic() - began)} in all", flush=True)
         else:
             print(f"{title}: is there ({stage.result})", flush=True)

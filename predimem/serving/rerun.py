@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from predimem.core.episodes import Episode
+from predimem.core.files import AtomicWrite
 from predimem.serving.config import StateConfig
 from predimem.serving.page.images import jpeg
 from predimem.serving.store import EpisodeStore, StoredEpisode
@@ -95,10 +96,9 @@ def write_rerun(recording: Recording, path: Path) -> Path:
         import rerun as rr
     except ModuleNotFoundError as error:
         raise ValueError("exporting for Rerun needs rerun-sdk: pip install 'predimem[export]'") from error
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
+    whole = AtomicWrite(path)
     stream: Any = rr.RecordingStream("predimem", recording_id=recording.name)
-    stream.save(partial, default_blueprint=_layout(recording))
+    stream.save(whole.partial, default_blueprint=_layout(recording))
     stream.send_recording_name(recording.name)
     stream.log("instruction", rr.TextDocument(recording.instruction), static=True)
 
@@ -130,7 +130,7 @@ def write_rerun(recording: Recording, path: Path) -> Path:
             stream.log(name, rr.Scalars(row))
     stream.flush(blocking=True)
     stream.disconnect()
-    partial.replace(path)
+    whole.finish()
     return path
 
 

@@ -222,5 +222,5 @@ def test_listing_is_sorted_and_never_empty(tmp_path: Path) -> None:
         list_episodes(tmp_path)
     for seed in (1010, 1002):
         save_episode(episode_path(tmp_path, "task", seed), make_episode(seed))
-    (tmp_path / "task" / "seed0000001011.partial").write_bytes(b"interrupted")
+    (tmp_path / "task" / "seed0000001011.h5.partial").write_bytes(b"interrupted")
     assert [load_episode(p).seed for p in list_episodes(tmp_path)] == [1002, 1010]

@@ -239,7 +239,7 @@ def test_an_abandoned_episode_leaves_nothing(tmp_path: Path) -> None:
     images = {name: pictures[0] for name, pictures in PICTURES.items()}
     writer = EpisodeWriter(tmp_path / "seed1.h5", "arena", "Task", 1, 20.0, CAMERAS)
     writer.add(images, STATE[0], STATE[0])
-    assert [p.name for p in tmp_path.iterdir()] == ["seed1.partial"]
+    assert [p.name for p in tmp_path.iterdir()] == ["seed1.h5.partial"]
     writer.abandon()
     assert not list(tmp_path.iterdir())
     with pytest.raises(ZeroDivisionError), EpisodeWriter(tmp_path / "a.h5", "a", "T", 1, 20.0, CAMERAS) as writer:
@@ -261,7 +261,7 @@ with EpisodeWriter(path, "arena", "Task", 1, 20.0, {"cam": picture.shape[:2]}) a
 """
 
 
-@pytest.mark.parametrize(("signal", "left"), [(SIGINT, []), (SIGKILL, ["seed1.partial"])])
+@pytest.mark.parametrize(("signal", "left"), [(SIGINT, []), (SIGKILL, ["seed1.h5.partial"])])
 def test_interrupted_writing_leaves_no_episode(tmp_path: Path, signal: int, left: list[str]) -> None:
     process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(tmp_path / "seed1.h5")], stderr=subprocess.DEVNULL)
     begun = tmp_path / "seed1.begun"

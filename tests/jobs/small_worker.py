@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from predimem.core.episodes import Episode, SubtaskSpan, episode_path, save_episode
-from predimem.jobs.journal import Journal
+from predimem.jobs.journal import DataJournal
 from predimem.jobs.tasks import Job, Outcome
 
 STEPS = 4
@@ -78,12 +78,8 @@ def dying_worker() -> SmallWorker:
     os._exit(7)
 
 
-def open_journal(out: Path, workers: int = 1, speed: float = 0.1) -> Journal:
-    return Journal(out, {"workers": workers, "speed": speed}, episode_path_in(out), may_differ=("workers",))
-
-
-def episode_path_in(out: Path):
-    return lambda job: episode_path(out, job.task, job.seed)
+def open_journal(out: Path, workers: int = 1, speed: float = 0.1) -> DataJournal:
+    return DataJournal(out, {"workers": workers, "speed": speed}, may_differ=("workers",))
 
 
 def starts(out: Path) -> list[tuple[str, int, int]]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from predimem.core.files import write_json
 from predimem.core.types import EpisodeResult, Observation, StepResult, Tick
 from predimem.evaluation.report.video import Film, KeyframeThumbnails, VideoRecorder
 from predimem.evaluation.run.player import Player
@@ -98,9 +99,7 @@ def film_clip(player: Player, clip: Clip, out: Path) -> dict[str, Any]:
         "memory": watcher.memory,
         "message": message,
     }
-    path = out / clip.file(".json")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(data))
+    write_json(out / clip.file(".json"), data)
     return data
 
 

@@ -6,11 +6,11 @@ Styles, drawings and thumbnails are inside the file; only the videos stay beside
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from predimem.core.files import write_text
 from predimem.envs.benchmark import load_benchmark
 from predimem.evaluation.analysis.failures import CAUSES
 from predimem.evaluation.report.browser import browse
@@ -61,9 +61,7 @@ def write_report(
         config=json.dumps(results["config"], indent=2, ensure_ascii=False),
     )
     path = Path(out) / "report.html"
-    partial = path.with_suffix(".partial")
-    partial.write_text(page, encoding="utf-8")
-    os.replace(partial, path)
+    write_text(path, page)
     return path
 
 

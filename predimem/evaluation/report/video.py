@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import io
-import os
 import textwrap
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -20,6 +19,7 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
+from predimem.core.files import AtomicWrite
 from predimem.core.types import EpisodeResult, Observation, StepResult, Tick
 from predimem.evaluation.analysis.stages import PANEL_PX, Stage, draw_stages, stages_of
 
@@ -92,7 +92,6 @@ class VideoRecorder:
         steps: range | None = None,
     ):
         self._path = Path(path)
-        self._partial = self._path.with_suffix(".partial.mp4")
         self._film = film or Film()
         self._scale = scale
         self._title = title
@@ -112,9 +111,9 @@ class VideoRecorder:
 
         self._thumbnails.on_reset(observation, instruction, episode_id)
         self._instruction, self._last = instruction, None
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._whole = AtomicWrite(self._path, ".partial.mp4")
         self._writer = imageio.get_writer(
-            self._partial,
+            self._whole.partial,
             fps=self._film.fps,
             codec="libx264",
             pixelformat="yuv420p",
@@ -151,7 +150,7 @@ class VideoRecorder:
         self._writer.close()
         self._writer = None
         if self._last is not None:
-            os.replace(self._partial, self._path)
+            self._whole.finish()
 
     def _draw(
         self, observation: Observation, tick: Tick, stages: tuple[Stage, ...], result: EpisodeResult | None

@@ -8,15 +8,14 @@ benchmark with categories, `table.md`.
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from predimem.core.files import write_text
 from predimem.core.seeds import EVALUATION_SEEDS_FROM, refuse_training_seeds
 from predimem.envs.benchmark import load_benchmark
 from predimem.evaluation.analysis.categories import Categories, format_categories, markdown_table, summarise_categories
@@ -27,8 +26,8 @@ from predimem.evaluation.report.clips import choose_clips, read_clip
 from predimem.evaluation.report.report import load_traces, write_report
 from predimem.evaluation.report.summary import compare, summarise, summarise_means
 from predimem.evaluation.report.video import Film
-from predimem.evaluation.run.jobs import EvaluationError, Job, Player, Row, WorkerPool
-from predimem.evaluation.run.journal import Journal
+from predimem.evaluation.run.jobs import EpisodeJob, EvaluationError, Player, Row, WorkerPool
+from predimem.evaluation.run.journal import EvaluationJournal
 from predimem.evaluation.run.machine import machine, revision
 from predimem.evaluation.run.migrations import SCHEMA
 
@@ -105,7 +104,7 @@ def run_evaluation(
         provenance = pool.start()
         common = {name: value for name, value in provenance.items() if name != "agent_configs"}
         identity = {"benchmark": load_benchmark(config.benchmark).name, "provenance": common}
-        with closing(Journal(out, identity, config.overwrite, provenance.get("agent_configs"))) as journal:
+        with EvaluationJournal(out, identity, config.overwrite, provenance.get("agent_configs")) as journal:
             _play_missing(config, pool, jobs, journal)
             _film_failures(config, pool, [journal.rows[job.key] for job in jobs])
     except BaseException:
@@ -121,10 +120,10 @@ def run_evaluation(
         played = [journal.rows[job.key] for job in jobs]
         results["categories"] = summarise_categories(played, config.agents, table, categories)
     results["diagnosis"] = diagnose([journal.rows[job.key] for job in jobs], config.agents)
-    _write(out / "results.json", json.dumps(results, indent=1, ensure_ascii=False))
+    write_text(out / "results.json", json.dumps(results, indent=1, ensure_ascii=False))
     if categories:
-        _write(out / "table.md", markdown_table(results))
-    _write(out / "compact.json", compact_json(results))
+        write_text(out / "table.md", markdown_table(results))
+    write_text(out / "compact.json", compact_json(results))
     studies = draw_studies(results, config.studies, out)
     report = write_report(results, load_traces(results, out), out, studies)
     print("\n\n".join(part for part in ("", format_table(results), format_diagnosis(results["diagnosis"])) if part))
@@ -132,13 +131,13 @@ def run_evaluation(
     return results
 
 
-def plan_jobs(config: EvaluationConfig) -> list[Job]:
+def plan_jobs(config: EvaluationConfig) -> list[EpisodeJob]:
     """Every episode of the evaluation, in the order of the results."""
     return [
-        Job(
+        EpisodeJob(
             task,
-            agent,
             config.seed_start + i,
+            agent,
             film=config.film if i < config.videos_per_task else None,
             trace=config.traces_per_task is None or i < config.traces_per_task,
         )
@@ -185,7 +184,7 @@ def _film_failures(config: EvaluationConfig, pool: WorkerPool, rows: Sequence[Ro
     from tqdm import tqdm
 
     chosen = list(choose_clips(rows, config.clips_per_cause))
-    jobs = [Job(c.task, c.agent, c.seed, clip=c) for c in chosen if read_clip(c, Path(config.out)) is None]
+    jobs = [EpisodeJob(c.task, c.seed, c.agent, clip=c) for c in chosen if read_clip(c, Path(config.out)) is None]
     for done in tqdm(pool.play(jobs), total=len(jobs), unit="clip", dynamic_ncols=True, disable=not jobs):
         if done.get("message"):
             first = done["message"].splitlines()[0]
@@ -196,7 +195,9 @@ def _is_missing(row: Row | None, retry_errors: bool) -> bool:
     return row is None or (retry_errors and row["status"] == "error")
 
 
-def _play_missing(config: EvaluationConfig, pool: WorkerPool, jobs: Sequence[Job], journal: Journal) -> None:
+def _play_missing(
+    config: EvaluationConfig, pool: WorkerPool, jobs: Sequence[EpisodeJob], journal: EvaluationJournal
+) -> None:
     missing = [job for job in jobs if _is_missing(journal.rows.get(job.key), config.retry_errors)]
     if not missing:
         return
@@ -213,7 +214,11 @@ def _play_missing(config: EvaluationConfig, pool: WorkerPool, jobs: Sequence[Job
 
 
 def _play(
-    pool: WorkerPool, missing: Sequence[Job], finished: list[Row], journal: Journal, horizons: Mapping[str, int]
+    pool: WorkerPool,
+    missing: Sequence[EpisodeJob],
+    finished: list[Row],
+    journal: EvaluationJournal,
+    horizons: Mapping[str, int],
 ) -> None:
     """Play what is missing, appending to `finished` and to the journal as the episodes end."""
     from tqdm import tqdm
@@ -241,7 +246,11 @@ def _running(rows: Sequence[Row]) -> str:
 
 
 def _results(
-    config: EvaluationConfig, jobs: Sequence[Job], journal: Journal, provenance: dict[str, Any], wall_s: float
+    config: EvaluationConfig,
+    jobs: Sequence[EpisodeJob],
+    journal: EvaluationJournal,
+    provenance: dict[str, Any],
+    wall_s: float,
 ) -> dict[str, Any]:
     rows = [journal.rows[job.key] for job in jobs]
     table = {
@@ -280,9 +289,3 @@ def _published(config: EvaluationConfig) -> dict[str, Any]:
         "note": benchmark.published_note(),
         "means": asdict(benchmark.published_means()),
     }
-
-
-def _write(path: Path, text: str) -> None:
-    partial = path.with_suffix(".partial")
-    partial.write_text(text, encoding="utf-8")
-    os.replace(partial, path)

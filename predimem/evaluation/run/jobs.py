@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from predimem.agent.recording import TraceRecorder
+from predimem.core.files import write_json
 from predimem.core.interfaces import Subscriber
 from predimem.core.types import EpisodeResult
 from predimem.evaluation.report.clips import Clip, film_clip
@@ -28,6 +29,7 @@ from predimem.evaluation.run.player import Player
 from predimem.evaluation.run.review import NO_REVIEW, review
 from predimem.jobs.pool import JobQueue, Pool, Reply, WorkerError
 from predimem.jobs.processes import LOG, Processes
+from predimem.jobs.tasks import Job
 
 Row = dict[str, Any]
 
@@ -37,13 +39,14 @@ class EvaluationError(ValueError):
 
 
 @dataclass(frozen=True)
-class Job:
-    """One episode to play. film: also write its video and its keyframes' thumbnails. trace: write its trace.
-    clip: play it once more, only to film these steps of it."""
+class EpisodeJob(Job):
+    """One episode to play, and by whom.
 
-    task: str
+    film: also write its video and its keyframes' thumbnails. trace: write its trace. clip: play it once more, only to
+    film these steps of it.
+    """
+
     agent: str
-    seed: int
     film: Film | None = None
     trace: bool = True
     clip: Clip | None = None
@@ -57,7 +60,7 @@ class Job:
         return f"{folder}/{self.task}/{self.agent}/seed{self.seed:010d}{suffix}"
 
 
-def play_job(player: Player, job: Job, out: Path) -> Row:
+def play_job(player: Player, job: EpisodeJob, out: Path) -> Row:
     """Play one episode, write its trace and its video under `out`, and sum it up as plain data."""
     recorder, statistics, thumbnails = TraceRecorder(), TickStatistics(), KeyframeThumbnails()
     course = CourseDigest()
@@ -79,7 +82,7 @@ def play_job(player: Player, job: Job, out: Path) -> Row:
     trace = job.file("traces", ".json") if job.trace else None
     if trace is not None:
         data = {"task": job.task, "agent": job.agent, "seed": job.seed} | recorder.trace
-        _write_json(out / trace, data | {"thumbnails": thumbnails.as_json()})
+        write_json(out / trace, data | {"thumbnails": thumbnails.as_json()})
     if video is not None and not (out / video).is_file():
         video = None  # the episode crashed before its first step
     files = {"trace": trace, "video": video}
@@ -116,7 +119,7 @@ class WorkerPool:
         except WorkerError as error:
             raise EvaluationError(str(error)) from error
 
-    def play(self, jobs: Sequence[Job]) -> Iterator[Row]:
+    def play(self, jobs: Sequence[EpisodeJob]) -> Iterator[Row]:
         """One row for each job, in the order in which they end."""
         try:
             for reply in self._pool.run(JobQueue(jobs)):
@@ -139,7 +142,7 @@ class _PlayerServer:
     def greeting(self) -> dict[str, Any]:
         return json.loads(json.dumps(self._player.provenance()))
 
-    def do(self, job: Job) -> Row:
+    def do(self, job: EpisodeJob) -> Row:
         if job.clip is not None:
             return film_clip(self._player, job.clip, self._out)
         return play_job(self._player, job, self._out)
@@ -148,7 +151,7 @@ class _PlayerServer:
         self._player.close()
 
 
-def _lost_row(reply: Reply[Job]) -> Row:
+def _lost_row(reply: Reply[EpisodeJob]) -> Row:
     """The row of an episode that gave none: its worker died, or could not write what it had played."""
     message = str(reply.value)
     if reply.kind == "died":
@@ -156,8 +159,3 @@ def _lost_row(reply: Reply[Job]) -> Row:
     result = EpisodeResult(reply.job.task, reply.job.agent, reply.job.seed, "error", 0, message=message)
     files = {"trace": None, "video": None}
     return episode_row(result) | TickStatistics().numbers | NO_REVIEW | {"course": None, "wall_s": None} | files
-
-
-def _write_json(path: Path, data: Any) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(data))

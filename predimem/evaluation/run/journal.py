@@ -13,19 +13,23 @@ from pathlib import Path
 from typing import Any
 
 from predimem.core.config import differences
-from predimem.core.jsonl import FileInUse, JsonLines
 from predimem.evaluation.run.jobs import EvaluationError, Row
+from predimem.jobs.journal import Journal
 
 SCHEMA = 1
 
 
-class Journal:
+class EvaluationJournal(Journal):
     """Open `out`/episodes.jsonl for the given `identity`, read what is there and lock it.
 
     identity: plain JSON data that two runs must share for their episodes to be put together.
     overwrite: begin anew; the earlier episodes, traces and videos are removed. agents: agent -> JSON data that
     its episodes alone depend on: other agents may come and go between two runs.
     """
+
+    name = "episodes.jsonl"
+    error = EvaluationError
+    instead = "use another --out, or --overwrite to play all episodes again"
 
     def __init__(
         self,
@@ -34,63 +38,54 @@ class Journal:
         overwrite: bool = False,
         agents: dict[str, dict[str, Any]] | None = None,
     ):
-        try:
-            self._file = JsonLines(out / "episodes.jsonl")
-        except FileInUse as error:
-            raise EvaluationError(
-                f"another evaluation is writing to {out}: wait for it or use another --out"
-            ) from error
+        super().__init__(out)
         self.rows: dict[tuple[str, str, int], Row] = {}
         self.runs: list[dict[str, Any]] = []
         self._agents: dict[str, dict[str, Any]] = {}
         try:
             if overwrite:
-                self._clear(out)
-            self._read(out, identity)
-            self._join(out, agents or {})
+                self._clear()
+            self._read(identity)
+            self._join(agents or {})
         except BaseException:
-            self._file.close()
+            self.close()
             raise
 
     def begin(self, run: dict[str, Any]) -> None:
         """Note that a run (its start, revision and machine) adds episodes from here on."""
         self.runs.append(run)
-        self._file.append({"run": run})
+        self.append({"run": run})
 
     def add(self, row: Row) -> None:
         self.rows[row["task"], row["agent"], row["seed"]] = row
-        self._file.append({"episode": row})
+        self.append({"episode": row})
 
-    def close(self) -> None:
-        self._file.close()
-
-    def _clear(self, out: Path) -> None:
+    def _clear(self) -> None:
         self._file.clear()
         for folder in ("traces", "videos", "failures"):
-            shutil.rmtree(out / folder, ignore_errors=True)
+            shutil.rmtree(self.out / folder, ignore_errors=True)
         for name in ("results.json", "compact.json", "table.md", "report.html"):
-            (out / name).unlink(missing_ok=True)
+            (self.out / name).unlink(missing_ok=True)
 
-    def _join(self, out: Path, agents: dict[str, dict[str, Any]]) -> None:
+    def _join(self, agents: dict[str, dict[str, Any]]) -> None:
         for name, identity in agents.items():
             if name not in self._agents:
                 self._agents[name] = identity
-                self._file.append({"agent": name, "identity": identity})
+                self.append({"agent": name, "identity": identity})
             elif self._agents[name] != identity:
-                raise _played_with_something_else(out, ", ".join(differences(self._agents[name], identity, name)))
+                self.refuse(differences(self._agents[name], identity, name))
 
-    def _read(self, out: Path, identity: dict[str, Any]) -> None:
+    def _read(self, identity: dict[str, Any]) -> None:
         try:
             lines = self._file.read()
         except ValueError as error:
-            raise EvaluationError(f"{error}: use another --out or --overwrite") from error
+            raise EvaluationError(f"{error}: {self.instead}") from error
         if not lines:
-            self._file.append({"schema": SCHEMA, "fingerprint": fingerprint(identity), "identity": identity})
+            self.append({"schema": SCHEMA, "fingerprint": fingerprint(identity), "identity": identity})
             return
         head, *lines = lines
         if head.get("schema") != SCHEMA or head.get("fingerprint") != fingerprint(identity):
-            changed = ", ".join(differences(head.get("identity", {}), identity)) or "the journal's format"
-            raise _played_with_something_else(out, changed)
+            self.refuse(differences(head.get("identity", {}), identity) or ["the journal's format"])
         for line in lines:
             if "run" in line:
                 self.runs.append(line["run"])
@@ -99,13 +94,6 @@ class Journal:
             else:
                 row = line["episode"]
                 self.rows[row["task"], row["agent"], row["seed"]] = row
-
-
-def _played_with_something_else(out: Path, changed: str) -> EvaluationError:
-    return EvaluationError(
-        f"{out} holds episodes that were played with something else: {changed}. "
-        "Use another --out, or --overwrite to play them again"
-    )
 
 
 def fingerprint(identity: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from predimem.core.config import differences
 from predimem.evaluation.analysis.compact import episodes_of
 from predimem.evaluation.run.config import read_results
-from predimem.evaluation.run.jobs import EvaluationError, Job, Player, Row, WorkerPool
+from predimem.evaluation.run.jobs import EpisodeJob, EvaluationError, Player, Row, WorkerPool
 from predimem.evaluation.run.machine import machine
 from predimem.evaluation.run.migrations import AGENT_DEFAULTS
 
@@ -105,7 +105,7 @@ def _play(
 ) -> dict[tuple[str, str, int], Row]:
     from tqdm import tqdm
 
-    jobs = [Job(row["task"], row["agent"], row["seed"], trace=False) for row in drawn]
+    jobs = [EpisodeJob(row["task"], row["seed"], row["agent"], trace=False) for row in drawn]
     pool = WorkerPool(make_player, out, workers, TIMEOUT_S)
     try:
         before, now = _essential(provenance), _essential(pool.start())

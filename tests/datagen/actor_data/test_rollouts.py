@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from datagen.actor_data.collect import SkillWorker
 from datagen.actor_data.config import SkillDataConfig
+from datagen.actor_data.worker import SkillWorker
 from predimem.core.config import ConfigError
 from predimem.core.episodes import episode_path, load_episode
 from predimem.envs.arena.layout import draw_layout

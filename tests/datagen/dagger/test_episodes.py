@@ -1,17 +1,18 @@
 """Whole episodes from the command's own parts: stored, found again, the same for the same seed."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from datagen.dagger.agent import PracticeRuntime
 from datagen.dagger.config import DisturbanceConfig, PracticeConfig, TruthSpellConfig
-from datagen.dagger.generate import practice_summary, practise
 from datagen.dagger.recorder import END_STEPS, with_ends
 from datagen.dagger.worker import PracticeWorker
+from datagen.generation import run_generation
+from datagen.report import summary
 from memory_bank import MemoryConfig
 from predimem.core.episodes import episode_checksum, episode_path, load_episode
 from predimem.core.types import MemorySnapshot, Plan
@@ -24,9 +25,9 @@ LABELS = [subtask.label for subtask in TASK.variants[draw_layout(TASK, 40_000).v
 CONFIG = PracticeConfig(tasks=("10",), episodes=1, image_px=16, picture_every=10)
 
 
-def play(config: PracticeConfig, runtime: PracticeRuntime) -> Outcome:
+def play(config: PracticeConfig, planner: Any = None) -> Outcome:
     """One episode, in this process."""
-    worker = PracticeWorker(config, {}, runtime)
+    worker = PracticeWorker(config, planner)
     try:
         return worker.play(Job(TASK.name, config.first_seed))
     finally:
@@ -36,7 +37,7 @@ def play(config: PracticeConfig, runtime: PracticeRuntime) -> Outcome:
 def test_a_disturbed_episode_is_labelled_with_what_was_right(tmp_path: Path) -> None:
     disturbances = DisturbanceConfig(undisturbed_share=0.0, late_share=1.0, late_s=(1.0, 1.0))
     config = replace(CONFIG, out=str(tmp_path / "a"), disturbances=disturbances)
-    (outcome,) = practise(config, PracticeRuntime("truth"), progress=False)
+    (outcome,) = run_generation(config, PracticeWorker, progress=False)
     path = episode_path(tmp_path / "a", TASK.name, 40_000)
     episode = load_episode(path)
     assert outcome.kept and outcome.steps == len(episode) and outcome.report["ended"] == "success"
@@ -55,12 +56,12 @@ def test_a_disturbed_episode_is_labelled_with_what_was_right(tmp_path: Path) -> 
         assert said[span.label] >= span.start, "late, and the label does not wait for it"
     assert {"late switch"} <= {event["kind"] for event in episode.metadata["events"]}
 
-    play(replace(config, out=str(tmp_path / "b")), PracticeRuntime("truth"))
+    play(replace(config, out=str(tmp_path / "b")))
     assert episode_checksum(episode_path(tmp_path / "b", TASK.name, 40_000)) == episode_checksum(path)
     before = path.stat().st_mtime_ns
-    again = practise(config, PracticeRuntime("truth"), progress=False)
+    again = run_generation(config, PracticeWorker, progress=False)
     assert again == [outcome] and path.stat().st_mtime_ns == before, "nothing is made twice"
-    assert "1 of 1 episodes" in practice_summary(again, tmp_path) and "success" in practice_summary(again, tmp_path)
+    assert "1 of 1 episodes" in summary(again, tmp_path) and "ended    1  success" in summary(again, tmp_path)
 
 
 class PoursForever:
@@ -78,17 +79,6 @@ class Sleeps(PoursForever):
         return Plan(snapshot.episode_id, snapshot.step, None, error="no answer")
 
 
-@dataclass(frozen=True)
-class Runtime(PracticeRuntime):
-    """The real runtime with a planner of ours."""
-
-    def __post_init__(self) -> None:
-        """It needs no weights."""
-
-    def planner(self) -> PoursForever:
-        return PoursForever() if self.driver == "pours" else Sleeps()
-
-
 @pytest.mark.parametrize("driver, ended", [("pours", "a pour that was not due"), ("sleeps", "no progress")])
 def test_a_planner_drives_into_its_own_mistakes_and_the_labels_stay_right(
     tmp_path: Path, driver: str, ended: str
@@ -101,7 +91,7 @@ def test_a_planner_drives_into_its_own_mistakes_and_the_labels_stay_right(
         disturbances=DisturbanceConfig(undisturbed_share=1.0),
         truth_spells=TruthSpellConfig(share=0.0, rescue_after_s=None),
     )
-    outcome = play(config, Runtime(driver))
+    outcome = play(config, PoursForever() if driver == "pours" else Sleeps())
     episode = load_episode(episode_path(tmp_path, TASK.name, 40_000))
     assert outcome.kept and not episode.success and episode.metadata["ended"] == ended == outcome.report["ended"]
     labels = [span.label for span in episode.subtasks]

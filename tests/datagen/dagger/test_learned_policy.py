@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from datagen.dagger.agent import PracticeRuntime
+from datagen.command import make_data, make_worker
 from datagen.dagger.config import DisturbanceConfig, PracticeConfig
-from datagen.dagger.generate import practise
 from datagen.dagger.labels import RightSubtask
 from datagen.dagger.learned_policy import LearnedHand
 from datagen.experts.scripted.action_labels import chunk
 from datagen.experts.scripted.snapshot import Hand, Snapshot
 from datagen.experts.scripted.subtask_names import named
+from datagen.generation import run_generation
 from predimem.core.config import ConfigError
 from predimem.core.episodes import episode_path, load_episode
 from predimem.core.types import ActionChunk, Observation
@@ -61,9 +61,11 @@ def test_it_carries_out_actions_and_tells_when_the_motion_has_ended() -> None:
     env.close()
 
 
-def test_faulty_configs() -> None:
+def test_faulty_configs(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("{suite: practice, hand: skils}")
     with pytest.raises(WeightsError, match="no weights for 'skils'"):
-        PracticeRuntime("truth", "skils")
+        make_data(tmp_path / "a.yaml", 1, None, {"out": str(tmp_path / "data")})
+    assert not (tmp_path / "data").exists()
     with pytest.raises(ConfigError, match="the learned actor a is carried out with pd_joint_pos alone"):
         PracticeConfig(hand="a", control_mode="pd_ee_delta_pose")
     with pytest.raises(ConfigError, match="execute_steps must be >= 1, got 0"):
@@ -74,7 +76,7 @@ def test_faulty_configs() -> None:
 def test_an_episode_with_the_shipped_actor(tmp_path: Path) -> None:
     calm = DisturbanceConfig(undisturbed_share=1.0)
     config = PracticeConfig(out=str(tmp_path), tasks=("1",), episodes=1, hand="arena-actor", disturbances=calm)
-    (outcome,) = practise(config, PracticeRuntime("truth", "arena-actor"), progress=False)
+    (outcome,) = run_generation(config, make_worker, progress=False)
     episode = load_episode(episode_path(tmp_path, outcome.task, config.first_seed))
     assert outcome.kept and episode.metadata["hand"] == "arena-actor" and len(episode) > 60
     assert episode.image_steps.tolist() == [t % 10 == 0 for t in range(len(episode))], "though it looks more often"

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from datagen.demos.config import DecompositionConfig, GenerationConfig
-from datagen.demos.generate import generate
-from datagen.demos.report import summary
+from datagen.demos.worker import ArenaWorker
+from datagen.generation import run_generation
 from datagen.keyframes import extract_keyframes
+from datagen.report import summary
 from predimem.core.config import ConfigError, load_config
 from predimem.core.episodes import episode_path, load_episode
 from predimem.envs.arena.tasks import task_of
@@ -44,18 +45,18 @@ def test_a_model_is_needed_where_a_model_shall_decompose() -> None:
 
 def test_an_unknown_task_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="unknown arena task '99'"):
-        generate(GenerationConfig(out=str(tmp_path / "data"), tasks=("99",)))
+        run_generation(GenerationConfig(out=str(tmp_path / "data"), tasks=("99",)), ArenaWorker)
     assert not (tmp_path / "data").exists()
 
 
 def test_a_task_is_not_made_twice_under_two_names(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="each task may be named once"):
-        generate(GenerationConfig(out=str(tmp_path / "data"), tasks=("6", task_of(6).name)))
+        run_generation(GenerationConfig(out=str(tmp_path / "data"), tasks=("6", task_of(6).name)), ArenaWorker)
 
 
 def test_an_episode_is_recorded_annotated_and_found_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = GenerationConfig(out=str(tmp_path), tasks=("6",), episodes=1, image_px=32)
-    (outcome,) = generate(config, progress=False)
+    (outcome,) = run_generation(config, ArenaWorker, progress=False)
     assert outcome.kept, outcome.cause
     assert set(outcome.report["stage_seconds"]) >= {"reset", "look", "pictures", "physics", "writing", "skills"}
 
@@ -79,7 +80,7 @@ def test_an_episode_is_recorded_annotated_and_found_again(tmp_path: Path, capsys
 
     line = json.loads((tmp_path / "journal.jsonl").read_text())
     assert line["kept"] and line["report"]["retries"] == {}
-    assert generate(config, progress=False) == [outcome]  # nothing is played twice
+    assert run_generation(config, ArenaWorker, progress=False) == [outcome]  # nothing is played twice
 
 
 def test_the_summary_counts_causes_and_stages() -> None:

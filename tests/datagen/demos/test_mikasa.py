@@ -1,17 +1,20 @@
 """Collection end to end on a point: resuming, Ctrl-C, discarding, seeds, and what is stored."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from datagen.demos.mikasa import CollectConfig, ExpertWorker, TaskSeeds, collect
+from datagen.demos.mikasa import CollectConfig, ExpertWorker, TaskSeeds, summarise, write_summary
 from datagen.demos.record import PerturbationConfig, record_episode, spans
+from datagen.generation import run_generation
 from predimem.core.config import ConfigError, load_config
 from predimem.core.episodes import Episode, episode_path, list_episodes, load_episode
 from predimem.jobs.runner import BackendConfig
@@ -21,6 +24,7 @@ from tests.datagen.point_environment import PointEnvironment
 ROOT = Path(__file__).parents[3]
 CLEAN = PerturbationConfig(noise_share=0.0, detour_share=0.0)
 NOISY = PerturbationConfig(noise_share=1.0, detour_share=0.0)
+POINT_WORKER = partial(ExpertWorker, make_environment=PointEnvironment)
 DETOUR = PerturbationConfig(noise_share=0.0, detour_share=1.0)
 
 
@@ -60,14 +64,16 @@ def test_the_seed_determines_an_episode() -> None:
 def test_collect_discards_failures_resumes_and_counts(tmp_path: Path) -> None:
     tasks = (TaskSeeds("point", 3), TaskSeeds("deaf", 2, first_seed=2000))
     config = CollectConfig(out=str(tmp_path), tasks=tasks, perturbation=CLEAN)
-    summary = collect(config, PointEnvironment, BackendConfig(workers=2), progress=False)
+    outcomes = run_generation(config, POINT_WORKER, BackendConfig(workers=2), progress=False)
+    write_summary(config, outcomes)
+    summary = json.loads((tmp_path / "summary.json").read_text())
     assert summary["tasks"]["point"]["episodes"] == 3 and summary["tasks"]["point"]["yield"] == 1.0
     assert summary["tasks"]["point"]["lengths"] == {"16": 3}
     assert summary["tasks"]["deaf"]["discarded"] == {"expert failed": 2}
-    assert (tmp_path / "summary.json").is_file() and len(list_episodes(tmp_path)) == 3
+    assert len(list_episodes(tmp_path)) == 3
     kept = {path: path.stat().st_mtime_ns for path in list_episodes(tmp_path)}
     episode_path(tmp_path, "point", 1001).unlink()
-    collect(config, PointEnvironment, progress=False)
+    run_generation(config, POINT_WORKER, progress=False)
     new = {path: path.stat().st_mtime_ns for path in list_episodes(tmp_path)}
     assert {path.name for path in new if new[path] != kept[path]} == {"seed0000001001.h5"}
 
@@ -80,11 +86,10 @@ def test_a_perturbed_failure_is_kept(tmp_path: Path) -> None:
 
 def test_ctrl_c_leaves_whole_episodes_and_the_next_run_goes_on(tmp_path: Path) -> None:
     script = f"""
-from datagen.demos.mikasa import *
-from tests.datagen.point_environment import PointEnvironment
+from tests.datagen.demos.test_mikasa import *
 if __name__ == "__main__":
     tasks = (TaskSeeds("point", 5000),)
-    collect(CollectConfig(out={str(tmp_path)!r}, tasks=tasks), PointEnvironment)
+    run_generation(CollectConfig(out={str(tmp_path)!r}, tasks=tasks), POINT_WORKER)
 """
     path = tmp_path / "run.py"
     path.write_text(script)
@@ -101,7 +106,8 @@ if __name__ == "__main__":
     for episode in stored:
         load_episode(episode)  # verifies the checksum
     config = CollectConfig(out=str(tmp_path), tasks=(TaskSeeds("point", 4),))
-    assert collect(config, PointEnvironment, progress=False)["tasks"]["point"]["episodes"] == 4
+    outcomes = run_generation(config, POINT_WORKER, progress=False)
+    assert summarise(config, outcomes)["tasks"]["point"]["episodes"] == 4
 
 
 @pytest.mark.parametrize(("first", "count"), [(900_000, 1), (99_990, 20), (999, 5), (4_242_424_242, 1)])

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 from typer.testing import CliRunner
 
-import predimem.envs.arena
 from datagen.demos.record import spans
 from datagen.experts.scripted.solver import OracleSolver
 from datagen.export.arena_state import OPENING, POSITION
 from datagen.keyframes import extract_keyframes
 from predimem.cli import app
 from predimem.core.episodes import Episode, SubtaskSpan, episode_path, save_episode
+from predimem.envs import arena
 from predimem.envs.arena.scene.reading import rotation_6d
 from predimem.envs.arena.suite import CONTROL_HZ, ArenaEnvironment
 from predimem.envs.arena.tasks import task_of
@@ -72,7 +72,7 @@ def save(root: Path, *episodes: Episode) -> Path:
 def play_episode(task: int = 1, seed: int = 1000, px: int = 64, look_every: int = 12, into_second: int = 10) -> Episode:
     """The oracle's first subtask and the beginning of its second, with a picture every `look_every` steps."""
     options = {"obs_mode": "none", "control_mode": "pd_ee_delta_pose", "sim_backend": "cpu", "render_backend": "auto"}
-    environment = ArenaEnvironment(predimem.envs.arena.make(task, image_px=px, **options), camera_every=look_every)
+    environment = ArenaEnvironment(arena.make(task, image_px=px, **options), camera_every=look_every)
     observation = environment.reset(seed)
     solver = OracleSolver(environment.simulation)
     observations, actions, labels = [], [], []

@@ -249,7 +249,7 @@ def test_an_interrupted_export_goes_on(exported: Path, tmp_path: Path) -> None:
     kept, gone = exported / FIRST, exported / SECOND
     stamp, content = kept.stat().st_mtime_ns, gone.read_bytes()
     gone.unlink()
-    gone.with_suffix(".partial").write_bytes(b"interrupted")
+    gone.with_name(f"{gone.name}.partial").write_bytes(b"interrupted")
     assert export_robomemarena(tmp_path / "episodes", exported, progress=False) == 4
     assert kept.stat().st_mtime_ns == stamp and len(gone.read_bytes()) == len(content)
     assert not list(exported.rglob("*.partial"))

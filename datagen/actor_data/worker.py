@@ -1,10 +1,8 @@
-"""Collecting: resumable, over processes or Ray (`predimem.jobs`), one episode for each task and seed."""
+"""Makes states and roll-outs with the expert's labels: one episode for each task and seed."""
 
 from __future__ import annotations
 
 import time
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,52 +11,28 @@ from datagen.actor_data.config import SkillDataConfig
 from datagen.actor_data.labelled import Labelled, episode_of, look
 from datagen.actor_data.rollouts import MakePolicy, Rollout, play, start
 from datagen.actor_data.starts import draw_hand, draw_stage, leave, try_before, wander, write
+from datagen.environments import arena_environment
 from datagen.experts.scripted.snapshot import Snapshot
-from predimem.core.config import to_dict
 from predimem.core.episodes import episode_path, save_episode
-from predimem.envs.arena.tasks import TASKS, task_of
-from predimem.jobs.journal import Journal
-from predimem.jobs.runner import BackendConfig, run_jobs
 from predimem.jobs.tasks import Job, Outcome
-from predimem.rendering.vulkan import use_driver
-
-MAY_DIFFER = ("out", "tasks", "episodes", "first_seed")
-
-
-def collect_skills(
-    config: SkillDataConfig,
-    backend: BackendConfig | None = None,
-    make_policy: MakePolicy | None = None,
-    progress: bool = True,
-    retry_errors: bool = False,
-) -> list[Outcome]:
-    """Make what is missing below `config.out`. make_policy: of the actor that plays roll-outs, picklable and
-    called once in each process; None for the expert. Resumes, and treats Ctrl-C, as `run_jobs` says.
-    """
-    names = [task_of(key).name for key in config.tasks] or [task.name for task in TASKS]
-    jobs = [Job(name, seed) for seed in config.seeds for name in names]
-    out = Path(config.out)
-    with Journal(
-        out, to_dict(config), lambda job: episode_path(out, job.task, job.seed), may_differ=MAY_DIFFER
-    ) as journal:
-        return run_jobs(jobs, partial(SkillWorker, config, make_policy), journal, backend, progress, retry_errors)
 
 
 class SkillWorker:
-    """A `predimem.jobs.tasks.Worker`. It keeps an environment for each task: one more costs little memory."""
+    """A `predimem.jobs.tasks.Worker`."""
 
     def __init__(self, config: SkillDataConfig, make_policy: MakePolicy | None = None):
+        """make_policy: of the actor that plays roll-outs; None for the expert."""
         import torch
 
         torch.set_num_threads(1)
         self._config = config
         self._policy = make_policy() if make_policy else None
-        self._envs: dict[str, Any] = {}
+        self._environment = arena_environment(config)
 
     def play(self, job: Job) -> Outcome:
         began_s = time.perf_counter()
         report: dict[str, Any] = {}
-        rng = np.random.default_rng([job.seed, task_of(job.task).task_id])
+        rng = np.random.default_rng([job.seed, self._environment.of(job.task).task.task_id])
         if self._config.kind == "frames":
             frames = self.frames(job, rng)
         else:
@@ -67,7 +41,7 @@ class SkillWorker:
         if frames:
             metadata = {"kind": self._config.kind, "learned": self._policy is not None, **report}
             hz = 20.0 / self._config.execute_steps if self._config.kind == "rollouts" else 0.0
-            instruction = self._envs[job.task].unwrapped.variant().instruction
+            instruction = self._environment.of(job.task).variant().instruction
             episode = episode_of(frames, job.task, job.seed, instruction, hz, metadata)
             save_episode(episode_path(self._config.out, job.task, job.seed), episode)
         cause = "" if frames else "no subtask to start with"
@@ -75,9 +49,7 @@ class SkillWorker:
         return Outcome(job.task, job.seed, bool(frames), cause, len(frames), seconds, report)
 
     def close(self) -> None:
-        for env in self._envs.values():
-            env.close()
-        self._envs = {}
+        self._environment.close()
 
     def frames(self, job: Job, rng: np.random.Generator) -> list[Labelled]:
         """Independent states of the scene of a job."""
@@ -124,21 +96,10 @@ class SkillWorker:
         )
 
     def _reset(self, job: Job) -> tuple[Any, Any]:
-        import predimem.envs.arena
         from predimem.envs.arena.robot.delta_pose import Driver
 
-        if job.task not in self._envs:
-            use_driver()
-            self._envs[job.task] = predimem.envs.arena.make(
-                job.task,
-                obs_mode="none",
-                control_mode="pd_joint_pos",
-                image_px=self._config.image_px,
-                sim_backend="cpu",
-                render_backend="auto",
-            )
-        self._envs[job.task].reset(seed=job.seed)
-        env = self._envs[job.task].unwrapped
+        env = self._environment.of(job.task)
+        env.reset(seed=job.seed)
         self._driver = Driver(env)
         return env, self._driver.arm
 

@@ -1,59 +1,40 @@
-"""Collecting: resumable, over processes or Ray (`predimem.jobs`), one episode of independent frames for each seed."""
+"""Makes images of scenes with what they show: one episode of independent frames for each task and seed."""
 
 from __future__ import annotations
 
 import time
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from datagen.actor_data.starts import draw_hand, write
+from datagen.environments import arena_environment
 from datagen.experts.scripted.snapshot import Snapshot
 from datagen.vision_data.config import ScenesConfig
 from datagen.vision_data.ghost import GhostArm
 from datagen.vision_data.show import Shown, facts_of, show
 from datagen.vision_data.states import as_left, of_motion, scramble
-from predimem.core.config import to_dict
 from predimem.core.episodes import Episode, SubtaskSpan, episode_path, save_episode
 from predimem.core.scene_facts import KEY
-from predimem.envs.arena.tasks import TASKS, task_of
-from predimem.jobs.journal import Journal
-from predimem.jobs.runner import BackendConfig, run_jobs
 from predimem.jobs.tasks import Job, Outcome
-from predimem.rendering.vulkan import use_driver
 
-MAY_DIFFER = ("out", "tasks", "episodes", "first_seed")
 DRAWS = 6  # for each frame, at most: some cannot be reached
 
 
-def collect_scenes(
-    config: ScenesConfig, backend: BackendConfig | None = None, progress: bool = True, retry_errors: bool = False
-) -> list[Outcome]:
-    """Make what is missing below `config.out`. Resumes, and treats Ctrl-C, as `run_jobs` says."""
-    names = [task_of(key).name for key in config.tasks] or [task.name for task in TASKS]
-    jobs = [Job(name, seed) for seed in config.seeds for name in names]
-    out = Path(config.out)
-    with Journal(
-        out, to_dict(config), lambda job: episode_path(out, job.task, job.seed), may_differ=MAY_DIFFER
-    ) as journal:
-        return run_jobs(jobs, partial(ScenesWorker, config), journal, backend, progress, retry_errors)
-
-
 class ScenesWorker:
-    """A `predimem.jobs.tasks.Worker`. It keeps an environment for each task: one more costs little memory."""
+    """A `predimem.jobs.tasks.Worker`."""
 
     def __init__(self, config: ScenesConfig):
         import torch
 
         torch.set_num_threads(1)
         self._config = config
-        self._envs: dict[str, Any] = {}
+        self._environment = arena_environment(config)
 
     def play(self, job: Job) -> Outcome:
         began_s = time.perf_counter()
-        env = self._reset(job)
+        env = self._environment.of(job.task)
+        env.reset(seed=job.seed)
         shown = draw_scenes(env, self._config, np.random.default_rng([job.seed, env.task.task_id]))
         cause = "" if shown else "nothing within reach"
         if shown:
@@ -61,25 +42,7 @@ class ScenesWorker:
         return Outcome(job.task, job.seed, bool(shown), cause, len(shown), round(time.perf_counter() - began_s, 3))
 
     def close(self) -> None:
-        for env in self._envs.values():
-            env.close()
-        self._envs = {}
-
-    def _reset(self, job: Job) -> Any:
-        import predimem.envs.arena
-
-        if job.task not in self._envs:
-            use_driver()
-            self._envs[job.task] = predimem.envs.arena.make(
-                job.task,
-                obs_mode="none",
-                control_mode="pd_joint_pos",
-                image_px=self._config.image_px,
-                sim_backend="cpu",
-                render_backend="auto",
-            )
-        self._envs[job.task].reset(seed=job.seed)
-        return self._envs[job.task].unwrapped
+        self._environment.close()
 
 
 def draw_scenes(env: Any, config: ScenesConfig, rng: np.random.Generator) -> list[Shown]:

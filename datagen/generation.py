@@ -1,0 +1,107 @@
+"""Makes the episodes of a config: on this machine or on Ray, going on where an earlier run stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, TypeVar
+
+from predimem.core.config import ConfigError, to_dict
+from predimem.core.seeds import DEMONSTRATION_SEEDS, check_training_seeds
+from predimem.envs.arena.task import Task
+from predimem.envs.arena.task_file import SUFFIX
+from predimem.envs.arena.tasks import TASKS, task_of
+from predimem.jobs.journal import DataJournal
+from predimem.jobs.runner import BackendConfig, run_jobs
+from predimem.jobs.tasks import Job, Outcome, Worker
+
+
+class DataConfig(Protocol):
+    """A dataclass that says which episodes to make. out: their folder. may_differ: keys that do not change an
+    episode, so that two runs into one folder may differ in them."""
+
+    may_differ: ClassVar[tuple[str, ...]]
+
+    @property
+    def out(self) -> str: ...
+
+    def jobs(self) -> list[Job]:
+        """Raises ValueError for tasks that there are not."""
+        ...
+
+    def for_workers(self) -> Any:
+        """The same config for processes that have another working directory."""
+        ...
+
+
+@dataclass(frozen=True)
+class ArenaDataConfig:
+    """What all configs of data of the arena have.
+
+    out: the folder of the episodes.
+    tasks: ids, names or task files of the arena; empty: all 26.
+    episodes, first_seed: so many seeds of each task, from this one on.
+    image_px: width and height of the stored images.
+    """
+
+    may_differ: ClassVar[tuple[str, ...]] = ("out", "tasks", "episodes", "first_seed")
+
+    out: str
+    tasks: tuple[str, ...] = ()
+    episodes: int = 8
+    first_seed: int = DEMONSTRATION_SEEDS.start
+    image_px: int = 128
+
+    def __post_init__(self) -> None:
+        check_at_least(self, 1, "episodes", "image_px")
+        check_training_seeds(self.seeds, "first_seed, episodes")
+        if len(set(self.tasks)) != len(self.tasks):
+            raise ConfigError(f"each task may be listed once, got {', '.join(self.tasks)}")
+
+    @property
+    def seeds(self) -> range:
+        return range(self.first_seed, self.first_seed + self.episodes)
+
+    def tasks_by_name(self) -> dict[str, Task]:
+        """Raises ValueError for an unknown task, and where two entries mean the same one."""
+        found = {task.name: task for task in map(task_of, self.tasks)} or {task.name: task for task in TASKS}
+        if self.tasks and len(found) < len(self.tasks):
+            raise ValueError(f"each task may be named once, in whatever way; got {', '.join(self.tasks)}")
+        return found
+
+    def jobs(self) -> list[Job]:
+        return [Job(name, seed) for name in self.tasks_by_name() for seed in self.seeds]
+
+    def for_workers(self) -> Any:
+        files = (str(Path(key).resolve()) if key.endswith(SUFFIX) else key for key in self.tasks)
+        return replace(self, tasks=tuple(files))
+
+
+ConfigT = TypeVar("ConfigT", bound=DataConfig)
+
+
+def run_generation(
+    config: ConfigT,
+    make_worker: Callable[[ConfigT], Worker],
+    backend: BackendConfig | None = None,
+    progress: bool = True,
+    retry_errors: bool = False,
+) -> list[Outcome]:
+    """Make the episodes of `config` that are not there yet; the outcomes of all of them.
+
+    make_worker: picklable; called with the config once in each worker process. See `run_jobs` for deaths, errors and
+    Ctrl-C. Raises ValueError for a config that names unknown tasks, before anything is written.
+    """
+    jobs = config.jobs()
+    with DataJournal(config.out, to_dict(config), config.may_differ) as journal:
+        worker = partial(make_worker, config.for_workers())
+        return run_jobs(jobs, worker, journal, backend, progress, retry_errors)
+
+
+def check_at_least(config: object, least: float, *names: str) -> None:
+    """Raises ConfigError unless the numbers of these names are at least `least`."""
+    for name in names:
+        if getattr(config, name) < least:
+            raise ConfigError(f"{name} must be >= {least}, got {getattr(config, name)}")
