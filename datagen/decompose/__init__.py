@@ -1,1 +1,1 @@
-"""Task decomposition: an instruction and a picture of the scene become ordered steps for the skills (002 section 7)."""
+"""Task decomposition, as in RoboMemArena (arXiv:2605.10921), section 7: an instruction becomes steps for the skills."""

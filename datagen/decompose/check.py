@@ -1,4 +1,4 @@
-"""Whether steps can be carried out: each is played in turn on what the hand holds and what stands open."""
+"""Checks whether steps can be carried out, by keeping track of what the gripper holds and what stands open."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from predimem.envs.arena.subtasks import Skill
 
 
 def check(steps: Sequence[Step], vocabulary: Vocabulary) -> list[str]:
-    """What is wrong with the steps: one sentence each, that says what to change. Empty where they can be done.
+    """What is wrong with the steps, in sentences that say what to change; an empty list if they can be carried out.
 
-    Every joint is closed at first and nothing is held. A step that cannot be done is played as if it had
-    been, so that one mistake is not reported many times.
+    At first every joint is closed and the gripper holds nothing. After a step that cannot be done the check goes on
+    as if it had been done, so that one mistake is not reported many times.
     """
     if not steps:
         return ["there are no steps: give at least one"]
@@ -32,7 +32,7 @@ def check(steps: Sequence[Step], vocabulary: Vocabulary) -> list[str]:
 
 
 def _target(step: Step, vocabulary: Vocabulary) -> Target | str:
-    """The target, or what is wrong with it."""
+    """The target of a step, or a sentence that says what is wrong with it."""
     role = ROLE_OF[step.planner]
     known = ", ".join(vocabulary.names(role)) or "none in this scene"
     target = vocabulary.find(step.target)
@@ -48,13 +48,19 @@ def _target(step: Step, vocabulary: Vocabulary) -> Target | str:
 
 @dataclass
 class _Kitchen:
-    """The scene as far as the steps tell. inside: object -> the place that a step put it into."""
+    """The state of the scene, as far as the steps tell it.
+
+    held: the object in the gripper.
+    open: the names of the joints that stand open.
+    inside: object -> the place that a step put it into.
+    seen: the names of the joints that have been open at some time.
+    """
 
     vocabulary: Vocabulary
     held: Target | None = None
     open: set[str] = field(default_factory=set)
     inside: dict[str, Target] = field(default_factory=dict)
-    seen: set[str] = field(default_factory=set)  # joints that have been open
+    seen: set[str] = field(default_factory=set)
 
     def play(self, skill: Skill, target: Target) -> list[str]:
         if skill is Skill.MOVE:
@@ -117,7 +123,7 @@ class _Kitchen:
         return faults
 
     def _overlap(self, target: Target) -> str:
-        """An open joint that may be the same as this one: a reference's candidate, or a reference to it."""
+        """An open joint that may be the same as this one because one of the two is a reference; "" if there is none."""
         for name in sorted(self.open):
             other = self.vocabulary.find(name)
             if name in target.candidates or (other and target.name in other.candidates):
@@ -125,7 +131,7 @@ class _Kitchen:
         return ""
 
     def _shut(self, target: Target) -> str:
-        """The joint that stops one from reaching into a place, "" where none does."""
+        """The closed joint that keeps the gripper from reaching into a place; "" if there is none."""
         if target.name in self.open:
             return ""
         doors = self.vocabulary.doors(target)

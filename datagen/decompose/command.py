@@ -1,4 +1,4 @@
-"""`predimem decompose`: the steps of one episode of the arena, as JSON and as a table."""
+"""The command `predimem decompose`, which gives the steps of one episode of the arena as JSON and as a table."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from predimem.envs.arena.tasks import task_of
 def decompose_episode(
     task: int | str, seed: int, instruction: str | None, endpoint: str | None, model: str | None, out: Path | None
 ) -> None:
-    """Print the steps as JSON, or write them to `out`; a table for people goes to standard error.
+    """Print the steps as JSON, or write them to `out`, and print a table for people to standard error.
 
-    With an endpoint and a model that model is asked, with the first picture of the episode; otherwise the
-    rules read the instruction. Raises ValueError for bad input and what the decomposers raise.
+    If an endpoint and a model are given, the model is asked and gets the first image of the episode; otherwise the
+    offline decomposer reads the instruction. Raises ValueError for bad input, and what the decomposers raise.
     """
     if (endpoint is None) != (model is None):
         raise ValueError("to ask a model give both --endpoint and --model; give neither to decompose by rules")

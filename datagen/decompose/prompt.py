@@ -1,4 +1,4 @@
-"""What a model is told and shown: the task of 002 section 7 in our words, with the scene's vocabulary."""
+"""The prompt of a vision-language model: the task of RoboMemArena (arXiv:2605.10921), section 7, in our words."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def first_messages(instruction: str, image: np.ndarray, vocabulary: Vocabulary) 
 
 
 def correction(problems: list[str]) -> dict[str, Any]:
-    """The message that follows an answer that cannot be used."""
+    """The message that is sent after an answer that cannot be used."""
     listed = "\n".join(f"- {problem}" for problem in problems)
     text = (
         f"These steps cannot be carried out:\n{listed}\nGive the whole corrected list of steps as JSON, nothing else."
@@ -54,7 +54,7 @@ def correction(problems: list[str]) -> dict[str, Any]:
 
 
 def response_format(vocabulary: Vocabulary) -> dict[str, Any]:
-    """What a server with structured output is to hold the answer to."""
+    """The JSON schema that the answer has to follow, for servers with structured output."""
     kinds: dict[str, Any] = {
         "step_id": {"type": "integer"},
         "subtask": {"type": "string"},
@@ -72,7 +72,7 @@ def response_format(vocabulary: Vocabulary) -> dict[str, Any]:
 
 
 def data_uri(image: np.ndarray) -> str:
-    """A picture, uint8 [H, W, 3], as a PNG in a data URI. Raises ValueError for anything else."""
+    """An image, uint8 [H, W, 3], as a PNG in a data URI. Raises ValueError for anything else."""
     if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3 or 0 in image.shape:
         raise ValueError(f"expected an RGB picture, uint8 [H, W, 3]; got {image.dtype} {list(image.shape)}")
     from PIL import Image

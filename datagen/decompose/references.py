@@ -1,8 +1,8 @@
-"""References: places that neither the instruction nor the first picture can tell, named by what tells them apart.
+"""References: names for places that neither the instruction nor the first image can tell.
 
-A decomposition is made before anything has moved. What lies in a shut drawer cannot be named then, so
-a step names it by its description, and what executes the steps resolves that by looking. `resolve` is the
-true answer, for tests and for comparing a decomposition with a task.
+A decomposition is made before anything has moved. What lies in a closed drawer is not known then, so a step names the
+drawer by a description ("empty_drawer"), and whatever executes the steps finds out by looking which drawer that is.
+`resolve` gives the true answer, for tests and for comparing a decomposition with a task.
 """
 
 from __future__ import annotations
@@ -18,7 +18,12 @@ from predimem.envs.arena.task import Variant
 
 @dataclass(frozen=True)
 class Reference:
-    """called: names in plain English. note: what it is and when it can be told. candidates: places it may be."""
+    """A description that stands for one of several places.
+
+    called: the names that people use for it; the usual one is first.
+    note: what it is, and when it can be told which place it means.
+    candidates: the places that it may mean.
+    """
 
     name: str
     called: tuple[str, ...]
@@ -34,13 +39,13 @@ _HALVES = tuple(f"{name}_{side}" for name in JOINTS for side in ("left", "right"
 REFERENCES = (
     Reference(
         "occupied_drawer",
-        ("occupied drawer", "filled drawer", "used drawer", "full drawer"),
+        ("occupied drawer", "drawer that is not empty", "drawer that is occupied", "drawer"),
         "the one drawer that holds something already; known once all drawers have been looked into",
         DRAWERS,
     ),
     Reference(
         "empty_drawer",
-        ("empty drawer", "unused drawer", "free drawer", "vacant drawer"),
+        ("empty drawer", "drawer that is empty", "empty one", "drawer"),
         "the one drawer that holds nothing; known once all drawers have been looked into",
         DRAWERS,
     ),
@@ -58,24 +63,13 @@ REFERENCES = (
     ),
     Reference(
         "other_plate",
-        ("other plate", "other side", "empty plate", "second plate", "opposite plate", "free plate", "unused plate"),
+        ("other plate", "other one", "empty plate", "plate that is empty"),
         "the plate that nothing is on at the start",
         _PLATES,
     ),
     Reference(
         "other_shelf",
-        (
-            "other shelf",
-            "other side",
-            "other shelf cabinet",
-            "other cabinet",
-            "empty shelf",
-            "empty shelf cabinet",
-            "second shelf",
-            "opposite shelf",
-            "free shelf",
-            "unused shelf",
-        ),
+        ("other shelf", "other shelf cabinet", "other one", "empty shelf", "empty shelf cabinet"),
         "the shelf cabinet that nothing is in at the start",
         _SHELVES,
     ),

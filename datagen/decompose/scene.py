@@ -1,4 +1,4 @@
-"""What a decomposition of an episode of the arena starts from: its instruction and the first picture."""
+"""What a decomposition of an episode of the arena starts from: its instruction and the first image."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ IMAGE_PX = 256
 
 
 def instruction_of(task: Task, seed: int) -> str:
-    """What the robot is told in the episode of a seed."""
+    """The instruction that the robot gets in the episode of a seed."""
     return task.variants[draw_layout(task, seed).variant].instruction
 
 
 def first_picture(task: Task, seed: int, image_px: int = IMAGE_PX) -> np.ndarray:
-    """uint8 [image_px, image_px, 3]: what the camera `agentview_rgb` sees before the first step.
+    """What the camera `agentview_rgb` sees before the first step, as uint8 [image_px, image_px, 3].
 
     Raises `predimem.rendering.vulkan.VulkanError` where nothing can render.
     """

@@ -1,4 +1,4 @@
-"""The steps that an instruction is decomposed into, and their strict JSON form (002 section 7)."""
+"""The steps that an instruction is decomposed into, as strict JSON (RoboMemArena, arXiv:2605.10921, section 7)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,12 @@ FIELDS = ("step_id", "subtask", "planner", "target")
 
 @dataclass(frozen=True)
 class Step:
-    """step_id: 1, 2, ... subtask: what to do, in words. planner: the skill. target: the object (Move), the place
-    (Place), what is poured into or over (Pour), or the joint (Open, Close). Place and Pour act on what is held.
+    """One step, which one skill carries out. Place and Pour act on what the gripper holds.
+
+    step_id: the number of the step; the first is 1.
+    subtask: what to do, in words.
+    planner: the skill.
+    target: the object (Move), the place (Place), what is poured into or over (Pour), or the joint (Open, Close).
     """
 
     step_id: int
@@ -25,7 +29,10 @@ class Step:
 
 
 class AnswerError(ValueError):
-    """An answer that is not the JSON asked for. problems: what is wrong with it, one sentence each."""
+    """An answer that is not the JSON that was asked for.
+
+    problems: what is wrong with it, one sentence each.
+    """
 
     def __init__(self, problems: Sequence[str]):
         super().__init__("; ".join(problems))
@@ -38,9 +45,9 @@ def to_json(steps: Sequence[Step]) -> str:
 
 
 def parse_steps(text: str) -> tuple[Step, ...]:
-    """The steps that `text` has, which is one JSON object as in `to_json` and nothing else.
+    """The steps in `text`, which has to be one JSON object as `to_json` writes it, and nothing else.
 
-    Raises AnswerError with every fault of form. Whether the steps make sense is for `check`.
+    Raises AnswerError with every fault of form. `check` judges whether the steps make sense.
     """
     try:
         answer = json.loads(text)

@@ -21,7 +21,10 @@ NO_KEY = "none"  # servers of one's own usually ask for none, but the client ins
 
 
 class DecompositionError(ValueError):
-    """A model gave no usable steps; `exchange` is the JSON file with all that was said."""
+    """A model gave no usable steps.
+
+    exchange: the JSON file with the whole conversation.
+    """
 
     def __init__(self, message: str, exchange: Path):
         super().__init__(message)
@@ -29,14 +32,20 @@ class DecompositionError(ValueError):
 
 
 class EndpointError(ConnectionError):
-    """An endpoint cannot be reached or refuses to work; the message says which and what to do."""
+    """An endpoint cannot be reached or refuses the request; the message says which one and what to do."""
 
 
 @dataclass(frozen=True)
 class VlmConfig:
-    """model: as the endpoint calls it. base_url, api_key: None leaves them to the client, which reads
-    OPENAI_BASE_URL and OPENAI_API_KEY. corrections: how often a faulty answer is sent back. temperature:
-    None is the server's own. exchanges: folder for conversations that came to nothing.
+    """Which model is asked, and how.
+
+    model: the name under which the endpoint serves the model.
+    base_url: the address of the endpoint; None leaves it to the client, which reads OPENAI_BASE_URL.
+    api_key: the key for the endpoint; None leaves it to the client, which reads OPENAI_API_KEY.
+    corrections: how many times a faulty answer is sent back to be corrected.
+    timeout_s: how long an answer may take.
+    temperature: the sampling temperature; None leaves it to the server.
+    exchanges: the folder in which conversations without a usable answer are saved.
     """
 
     model: str
@@ -57,7 +66,7 @@ class VlmConfig:
 
 
 class VlmDecomposer:
-    """Asks a model, sends faulty answers back to it, and gives only steps that `check` has nothing against."""
+    """Asks a model and sends faulty answers back to it. It returns only steps in which `check` finds no fault."""
 
     def __init__(self, config: VlmConfig):
         self.config = config
@@ -67,7 +76,7 @@ class VlmDecomposer:
     def decompose(self, instruction: str, image: np.ndarray, vocabulary: Vocabulary) -> tuple[Step, ...]:
         """The steps of an instruction in the scene that `image`, uint8 [H, W, 3], shows.
 
-        Raises DecompositionError after the last correction, and EndpointError where the endpoint does not
+        Raises DecompositionError if the last correction is still faulty, and EndpointError if the endpoint does not
         answer or refuses the request.
         """
         messages = first_messages(instruction, image, vocabulary)
@@ -132,7 +141,7 @@ class VlmDecomposer:
         return f"the endpoint {self._client.base_url}"
 
     def _save(self, instruction: str, messages: list[dict[str, Any]], problems: list[str]) -> Path:
-        """One new file: the conversation with its pictures, and what was wrong with the last answer."""
+        """Write the conversation with its images, and what was wrong with the last answer, to a new file."""
         config = {key: value for key, value in asdict(self.config).items() if key != "api_key"}
         exchange = {
             "instruction": instruction,

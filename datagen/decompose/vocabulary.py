@@ -1,4 +1,4 @@
-"""What the steps of a scene may name: its objects, places and joints, and how people call them."""
+"""The vocabulary of a scene: the objects, places and joints that steps may name, and how people call them."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ ROLE_OF = {
 class Target:
     """Something that a step may name.
 
-    called: its names in plain English, in lower case, the usual one first; two targets may share a name
-    ("mug"), which then says too little by itself. behind: the joint that has to be open to put something
-    into this place, "" where there is none. candidates: of a *reference*, which neither the instruction
-    nor the first picture can tell (`references`): the targets that it may turn out to be. note: what a
-    reader needs besides the names.
+    called: the names that people use for it, in lower case; the usual one is first. Two targets may share a name
+        ("mug"), which then does not tell which one is meant.
+    behind: the joint that has to be open before something can be put into this place; "" if there is none.
+    candidates: the targets that this one may turn out to be, if it is a reference (`references`); empty otherwise.
+    note: what a reader needs to know besides the names.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """All targets of one scene. Raises ValueError where they do not fit together."""
+    """All targets of one scene. Raises ValueError if they do not fit together."""
 
     targets: tuple[Target, ...]
 
@@ -89,7 +89,7 @@ class Vocabulary:
 
 
 def vocabulary_of(task: Task) -> Vocabulary:
-    """The vocabulary of a task of the arena. Nothing in it depends on the variant."""
+    """The vocabulary of a task of the arena. It does not depend on the variant."""
     objects = {name: {Role.OBJECT} | ({Role.BOTTLE} if OBJECTS[name].pourable else set()) for name in task.objects}
     marked = {PLACES[place].frame for variant in task.variants for place in variant.mats}
     places: dict[str, set[Role]] = {}
@@ -117,7 +117,7 @@ def _target(name: str, roles: frozenset[Role]) -> Target:
 
 
 def _references(task: Task, targets: Iterable[Target]) -> list[Target]:
-    """The references that mean exactly one place in every variant."""
+    """The references that mean exactly one place in every variant of the task."""
     found = []
     known = {target.name: target for target in targets}
     for reference in REFERENCES:

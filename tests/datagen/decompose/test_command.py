@@ -45,7 +45,10 @@ def test_the_rules_print_json_and_a_table(tmp_path: Path) -> None:
         (["--task", "99"], "unknown arena task '99'"),
         (["--task", "1", "--seed", "-1"], "expected a seed in [0, 2**32), got -1"),
         (["--task", "1", "--model", "m"], "give both --endpoint and --model"),
-        (["--task", "1", "--instruction", "Fry the cookies."], "unknown word 'fry'"),
+        (
+            ["--task", "1", "--instruction", "Fry the cookies."],
+            "'fry cookies' does not begin with a form that it knows",
+        ),
     ],
 )
 def test_bad_input_is_one_clear_line(arguments: list[str], message: str) -> None:

@@ -65,7 +65,7 @@ def test_the_rules_decompose_the_example_and_other_words_for_it() -> None:
         task.variants[0].instruction,
         "Place the butter on the red mat in one of the baskets, then open the top drawer, put the cookies in it "
         "and close it, and finally put the popcorn into the same basket.",
-        "The butter goes into the basket with the red mat. After that, put the cookies into the top drawer and shut "
+        "Put the butter into the basket with the red mat. After that, put the cookies into the top drawer and shut "
         "it. Then put the popcorn into the marked basket.",
     ):
         steps = decompose(instruction, vocabulary_of(task))
