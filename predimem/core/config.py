@@ -64,9 +64,15 @@ def merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def from_dict(cls: type[T], data: Any, where: str = "config") -> T:
-    """Build the dataclass `cls` from plain dicts and lists, checking names and types as it goes."""
+    """Build the dataclass `cls` from plain dicts and lists, checking names and types as it goes.
+
+    A class whose fields follow from one another has a static method `complete_data`: it gets the mapping, and returns
+    it with the values that were left out because they follow.
+    """
     if not isinstance(data, dict):
         raise ConfigError(f"{where}: expected a mapping for {cls.__name__}, got {type(data).__name__}")
+    complete = getattr(cls, "complete_data", None)
+    data = data if complete is None else complete(data)
     fields = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
     unknown = sorted(set(data) - set(fields))
     if unknown:
