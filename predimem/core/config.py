@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import yaml
 
 T = TypeVar("T")
+PACKAGE = Path(__file__).parents[1]  # holds configs/, in the wheel as files, in a checkout as a link
 
 
 class ConfigError(ValueError):
@@ -27,9 +28,14 @@ def read_yaml(path: str | Path) -> Any:
     """The plain data of a YAML file, {} where it is empty. Raises ConfigError.
 
     A mapping may say `extends: other.yaml`, a file relative to its own: it then only states what differs. Mappings
-    are merged key by key, anything else replaces what it stands in for.
+    are merged key by key, anything else replaces what it stands in for. A path such as `configs/datagen.yaml` that is
+    not below the working directory is the file of that name that comes with the package.
     """
-    return _read(Path(path), ())
+    path = Path(path)
+    shipped = PACKAGE / path
+    if not path.is_file() and path.parts[:1] == ("configs",) and shipped.is_file():
+        path = shipped
+    return _read(path, ())
 
 
 def _read(path: Path, before: tuple[Path, ...]) -> Any:
@@ -38,7 +44,7 @@ def _read(path: Path, before: tuple[Path, ...]) -> Any:
         raise ConfigError(f"{path} extends itself: {chain}")
     if not path.is_file():
         extended = f", which {before[-1]} extends" if before else ""
-        raise ConfigError(f"config file not found: {path}{extended} (configs live under configs/)")
+        raise ConfigError(f"config file not found: {path}{extended} (those that come with PrediMem begin with configs/)")
     try:
         data = yaml.safe_load(path.read_text()) or {}
     except yaml.YAMLError as error:
