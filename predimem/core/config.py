@@ -44,7 +44,7 @@ def _read(path: Path, before: tuple[Path, ...]) -> Any:
         raise ConfigError(f"{path} extends itself: {chain}")
     if not path.is_file():
         extended = f", which {before[-1]} extends" if before else ""
-        raise ConfigError(f"config file not found: {path}{extended} (those that come with PrediMem begin with configs/)")
+        raise ConfigError(f"config file not found: {path}{extended} (those that come with PrediMem are in configs/)")
     try:
         data = yaml.safe_load(path.read_text()) or {}
     except yaml.YAMLError as error:
