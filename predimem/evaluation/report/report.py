@@ -22,6 +22,7 @@ from predimem.evaluation.analysis.published import (
 )
 from predimem.evaluation.report.browser import browse
 from predimem.evaluation.report.charts import success_bars, timeline
+from predimem.evaluation.report.summary import means_note
 
 AGENT_NOTES = {
     "predimem": "the full system: planner S2 with keyframe memory, actor S1, asynchronous",
@@ -57,6 +58,7 @@ def write_report(
         agents=agents,
         own=agents[0],
         verdict=_verdict(results),
+        means_note=means_note(results),
         best={task: best_published(suite, task) for task in results["results"]},
         published={task: published_results(suite, task) for task in results["results"]},
         published_means=published_means(suite),
