@@ -19,7 +19,6 @@ from predimem.envs.arena.attempts import FailedAttempts
 
 VERSION = "1.1"  # to be raised whenever a task, a predicate or the scene changes so that figures change
 CONTROL_HZ = 20.0
-STATE_DIM = 17
 ARM_JOINTS = 7
 GRIPPER_OPEN = 1.0
 

@@ -23,7 +23,6 @@ from predimem.evaluation.analysis.metrics import (
 )
 from predimem.evaluation.run.jobs import Row
 
-Table = dict[str, dict[str, dict[str, Any]]]
 Scored = dict[tuple[str, str], dict[int, Row]]  # (task, agent) -> seed -> row of an episode without an error
 
 
