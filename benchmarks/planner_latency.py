@@ -30,7 +30,7 @@ from planner.checkpoint import PlannerSpec
 from planner.decoding import QwenPlanner, load_planner
 from planner.export import export_planner
 from planner.model import ObjectiveConfig
-from planner.prompt import PromptConfig, chat_messages, render_answer, render_prompt, size_images
+from planner.prompt import PromptConfig, chat_messages, follow_memory, render_answer, render_prompt, size_images
 from planner.tiny.base import BaseConfig, make_tiny_base
 from predimem.core.config import from_dict
 from predimem.core.types import MemorySnapshot, Observation
@@ -41,7 +41,7 @@ SUBTASKS = ("pour wine into mug 1st", "pour wine into mug 2nd")
 
 def tiny_planner(folder: Path, path: str) -> tuple[QwenPlanner, list[torch.nn.Linear]]:
     """A planner of this training config with random weights, and heads that say one subtask each."""
-    config = yaml.safe_load(Path(path).read_text())
+    config = follow_memory(yaml.safe_load(Path(path).read_text()))
     base = from_dict(BaseConfig, config["base"], "base")
     tokens = replace(
         base.tokenizer, instructions=(INSTRUCTION,), subtasks=SUBTASKS

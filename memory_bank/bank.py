@@ -82,7 +82,6 @@ class MemoryBank:
         self._settled: deque[Frame] = deque(maxlen=self.config.keyframe_capacity)
         self._keyframes: tuple[Frame, ...] = ()
         self._subtasks: list[str] = []
-        self.late_nominations = 0
 
     def observe(self, observation: Observation) -> None:
         """Take in the frame of one control step. Raises ValueError unless steps increase."""
@@ -101,8 +100,7 @@ class MemoryBank:
     def nominate(self, steps: Iterable[int]) -> None:
         """Count the planner's nominations (absolute steps) and renew the keyframes.
 
-        A step that has left the history is dropped and counted in `late_nominations`. Raises
-        ValueError for a step that has not been observed yet.
+        A step that has left the history is dropped. Raises ValueError for a step that has not been observed yet.
         """
         if not self.config.keyframes:
             return
@@ -111,7 +109,6 @@ class MemoryBank:
             if not self._recent or step > self._recent[-1].step:
                 raise ValueError(f"step {step} was nominated as a keyframe before it was observed")
             if step not in self._history:
-                self.late_nominations += 1
                 continue
             self._settle(now=self._recent[-1].step)
             self._nominated[step] = self._history[step]

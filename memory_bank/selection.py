@@ -12,7 +12,6 @@ nearby open a new cluster.
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 
@@ -59,14 +58,3 @@ class NominationClusters:
     def medians(self) -> tuple[int, ...]:
         """One step per open cluster, oldest first."""
         return tuple(c.median for c in self._open)
-
-
-def select_keyframes(steps: Iterable[int], gap_steps: int) -> tuple[int, ...]:
-    """The keyframes of a whole list of nominations at once: the definition that the bank follows."""
-    clusters: list[Cluster] = []
-    for step in sorted(steps):
-        if clusters and step - clusters[-1].steps[-1] <= gap_steps:
-            clusters[-1].steps.append(step)
-        else:
-            clusters.append(Cluster([step]))
-    return tuple(c.median for c in clusters)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from memory_bank import MemoryConfig
-from planner.prompt import PromptConfig
+from planner.prompt import PromptConfig, check_agreement, follow_memory
 from predimem.core.config import ConfigError, from_dict
 
 FILE_NAME = "predimem.json"
@@ -27,9 +27,13 @@ class PlannerCheckpointError(ValueError):
 
 @dataclass(frozen=True)
 class PlannerSpec:
-    """prompt and memory: as in training. max_new_tokens: the longest answer decoded.
+    """What a planner's weights were trained for.
+
+    prompt, memory: as in training.
+    max_new_tokens: the longest answer decoded.
     training: where the weights come from (config, seed, figures), for the record.
-    drawn_seed: the folder holds no weights: they are drawn at random from this seed (`draw_model`)."""
+    drawn_seed: the folder holds no weights: they are drawn at random from this seed (`draw_model`).
+    """
 
     prompt: PromptConfig = field(default_factory=PromptConfig)
     memory: MemoryConfig = field(default_factory=MemoryConfig)
@@ -37,16 +41,10 @@ class PlannerSpec:
     training: dict[str, Any] = field(default_factory=dict)
     drawn_seed: int | None = None
 
+    complete_data = staticmethod(follow_memory)
+
     def __post_init__(self) -> None:
-        if self.prompt.recent_window != self.memory.recent_window:
-            raise ValueError(
-                f"the prompt says a window of {self.prompt.recent_window} timesteps and the memory keeps "
-                f"{self.memory.recent_window}: they must be equal"
-            )
-        if self.prompt.keyframes != self.memory.keyframes:
-            raise ValueError("prompt.keyframes and memory.keyframes must be equal")
-        if self.prompt.past_subtasks != self.memory.past_subtasks:
-            raise ValueError("prompt.past_subtasks and memory.past_subtasks must be equal")
+        check_agreement(self.prompt, self.memory)
 
 
 def write_spec(folder: str | Path, spec: PlannerSpec) -> None:

@@ -10,33 +10,65 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from memory_bank import MemoryConfig
 from predimem.core.types import Frame, MemorySnapshot
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 IMAGE_TAG = "<image>"
+FOLLOWS_MEMORY = ("recent_window", "keyframes", "past_subtasks")  # a config states them once, under `memory`
 
 
 @dataclass(frozen=True)
 class PromptConfig:
-    """cameras: names in the order in which a timestep's images are shown. recent_window: timesteps of a
-    full window, as the system prompt states it. keyframes: False is the ablation whose prompt has no
-    keyframe section. past_subtasks: True adds the section of the text memory. image_patch_size: the vision
-    tower's, by which qwen-vl-utils sizes the images. timestamps: step and time since the start, or seconds
-    relative to now. Scripted demonstrations keep time so well that the clock alone tells how far they have
-    got: a planner that sees it learns to read it in place of its memory."""
+    """How memory is put into words and images.
+
+    cameras: names in the order in which a timestep's images are shown.
+    recent_window: timesteps of a full window, as the system prompt states it.
+    keyframes: False is the ablation whose prompt has no keyframe section.
+    image_patch_size: the vision tower's, by which qwen-vl-utils sizes the images.
+    past_subtasks: True adds the section of the text memory.
+    timestamps: step and time since the start, or seconds relative to now. Scripted demonstrations keep time so well
+        that the clock alone tells how far they have got: a planner that sees it learns to read it in place of its
+        memory.
+
+    The fields of `FOLLOWS_MEMORY` say what the memory config says; a config file leaves them out.
+    """
 
     cameras: tuple[str, ...] = ("base_camera", "hand_camera")
-    recent_window: int = 5
-    keyframes: bool = True
+    recent_window: int = MemoryConfig.recent_window
+    keyframes: bool = MemoryConfig.keyframes
     image_patch_size: int = 16
-    past_subtasks: bool = False
+    past_subtasks: bool = MemoryConfig.past_subtasks
     timestamps: Literal["absolute", "relative"] = "absolute"
 
     def __post_init__(self) -> None:
         if not self.cameras or len(set(self.cameras)) != len(self.cameras):
             raise ValueError(f"cameras must be distinct names, at least one, got {self.cameras}")
+
+
+def follow_memory(data: dict[str, Any]) -> dict[str, Any]:
+    """The plain data of a config that has a `prompt` and a `memory`, with what the prompt takes from the memory.
+
+    What the prompt states itself stays: `check_agreement` refuses it where the two differ.
+    """
+    prompt, memory = data.get("prompt", {}), data.get("memory", {})
+    if not isinstance(prompt, dict) or not isinstance(memory, dict):
+        return data  # reading them says what is wrong
+    follows = {name: memory[name] for name in FOLLOWS_MEMORY if name in memory}
+    return {**data, "prompt": {**follows, **prompt}}
+
+
+def check_agreement(prompt: PromptConfig, memory: MemoryConfig) -> None:
+    """Raises ValueError unless the prompt states what the memory holds."""
+    for name in FOLLOWS_MEMORY:
+        stated, held = getattr(prompt, name), getattr(memory, name)
+        if stated != held:
+            raise ValueError(
+                f"prompt.{name} is {stated} and memory.{name} is {held}: they must be equal; state it under `memory` "
+                "alone, and the prompt follows"
+            )
 
 
 @dataclass(frozen=True, eq=False)

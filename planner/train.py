@@ -26,7 +26,7 @@ from planner.checkpoint import PlannerSpec
 from planner.continuing import claim_features, take_weights
 from planner.dataset import DatasetConfig, split_episodes, write_training_data
 from planner.model import ObjectiveConfig, PrediMemForConditionalGeneration
-from planner.prompt import PromptConfig
+from planner.prompt import PromptConfig, check_agreement, follow_memory
 from planner.swift_command import SftConfig, last_checkpoint, swift_command, swift_environment
 from planner.tiny.base import BaseConfig, link_pretrained_base, make_tiny_base, tiny_hf_config, tiny_processor
 from planner.tiny.vision import VisionConfig, pretrain_tower, sample_frames
@@ -67,8 +67,10 @@ class TrainConfig:
     export_dtype: str = "float16"
     continue_from: str | None = None
 
+    complete_data = staticmethod(follow_memory)
+
     def __post_init__(self) -> None:
-        PlannerSpec(self.prompt, self.memory, self.max_new_tokens)  # checks that they agree
+        check_agreement(self.prompt, self.memory)
         if self.base.pretrained is not None and self.vision is not None:
             raise ValueError("vision pretraining is for a tiny base: set vision: null for a pretrained one")
         if self.base.pretrained is not None and self.continue_from is not None:

@@ -26,8 +26,8 @@ def run(*command: str | Path, cwd: Path) -> str:
 
 
 def shipped_files() -> set[str]:
-    """What the wheel has to hold, as paths from the root: code, templates, weights."""
-    files = set()
+    """What the wheel has to hold, as paths from the root: code, templates, weights, configs."""
+    files = {f"predimem/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / "configs").rglob("*.yaml")}
     for package in PACKAGES:
         for path in (ROOT / package).rglob("*"):
             name = path.relative_to(ROOT).as_posix()
@@ -82,6 +82,14 @@ def test_command_line(python: Path) -> None:
     text = run(python.with_name("predimem"), "--help", cwd=python.parent)
     for command in ("demo", "doctor", "eval", "train"):
         assert command in text
+
+
+def test_default_configs_are_found_outside_the_checkout(python: Path, tmp_path: Path) -> None:
+    """This one reads those of demonstrations, skills, scenes, planners and the actor too."""
+    text = run(python.with_name("predimem"), "train", "arena", "--dry-run", cwd=tmp_path)
+    assert "arena-planner: predimem train planner" in text and "skills: predimem datagen" in text
+    script = "from predimem.core.config import read_yaml; print(read_yaml('configs/eval/arena.yaml')['suite'])"
+    assert run(python, "-c", script, cwd=tmp_path).strip() == "arena"
 
 
 def test_doctor_without_the_heavy_packages(python: Path) -> None:

@@ -47,7 +47,7 @@ def start(env: Any, driver: Driver, skills: Sequence[str], rng: np.random.Genera
         if stage is None:
             return None
         scene = Snapshot.of(env)
-        held = leave(scene, driver.arm, subtasks[:stage], rng)
+        held = leave(scene, subtasks[:stage], rng)
         hand = draw_hand(scene, driver.arm, held, subtasks[stage - 1] if stage else None, rng)
         try_before(scene, hand, subtasks[stage], rng)
         if write(env, driver.arm, scene, hand):

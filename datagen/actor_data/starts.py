@@ -57,7 +57,7 @@ def _times_an_episode() -> dict[str, float]:
     return dict(times)
 
 
-def leave(scene: Snapshot, arm: Arm, subtasks: Sequence[Subtask], rng: np.random.Generator) -> str:
+def leave(scene: Snapshot, subtasks: Sequence[Subtask], rng: np.random.Generator) -> str:
     """Change the scene as subtasks that were done leave it; returns what the hand holds then, or ""."""
     held = ""
     for subtask in subtasks:

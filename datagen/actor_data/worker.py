@@ -61,7 +61,7 @@ class SkillWorker:
             if stage is None:
                 break
             scene = fresh.copy()
-            held = leave(scene, arm, subtasks[:stage], rng)
+            held = leave(scene, subtasks[:stage], rng)
             hand = draw_hand(scene, arm, held, subtasks[stage - 1] if stage else None, rng)
             try_before(scene, hand, subtasks[stage], rng)
             hand = wander(hand, scene, arm, subtasks[stage], rng)

@@ -57,7 +57,7 @@ def unfulfilled(order: Order, arm: Arm, scene: PerceivedScene, pours: int) -> st
     if order.skill is Skill.PLACE:
         return _not_in_place(order.object, order.target, scene)
     if order.skill is Skill.POUR:
-        return _not_poured(order.object, arm, scene, pours)
+        return _not_poured(order.object, scene, pours)
     return _not_moved(order, scene)
 
 
@@ -80,7 +80,7 @@ def _not_in_place(object: str, place: str, scene: PerceivedScene) -> str:
     return ""
 
 
-def _not_poured(object: str, arm: Arm, scene: PerceivedScene, pours: int) -> str:
+def _not_poured(object: str, scene: PerceivedScene, pours: int) -> str:
     if scene.held != object:
         return "lost from the hand"
     if pours == 0:

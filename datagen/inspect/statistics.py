@@ -8,12 +8,11 @@ again, `stage_seconds`: stage of the work -> s). Only a few numbers of each epis
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import NormalDist, fmean, stdev
+from statistics import fmean, stdev
 from typing import Any
 
 from predimem.core.episodes import Episode, list_episodes, load_episode
@@ -21,7 +20,6 @@ from predimem.core.subtask_labels import released
 from predimem.envs.arena.tasks import task_of
 
 JOURNAL = "journal.jsonl"
-Z_95 = NormalDist().inv_cdf(0.975)
 Attempts = Mapping[tuple[str, int], Mapping[str, Any]]
 
 
@@ -128,8 +126,10 @@ def summarise(facts: Sequence[Facts], attempts: Sequence[Mapping[str, Any]]) -> 
     Shares are in [0, 1]; means are over kept episodes, but `work_seconds` and `stage_seconds` over attempts; sd is
     the sample's; None stands for what is not known.
     """
+    from scipy.stats import binomtest
+
     kept = sum(bool(attempt["kept"]) for attempt in attempts)
-    low, high = wilson(kept, len(attempts))
+    interval = binomtest(kept, len(attempts)).proportion_ci(0.95, method="wilson") if attempts else None
     told = [f for f in facts if f.memory_subtasks is not None]
     retries = [f.retries for f in facts if f.retries is not None]
     subtasks, keyframes = sum(f.subtasks for f in facts), sum(f.keyframes for f in facts)
@@ -138,8 +138,8 @@ def summarise(facts: Sequence[Facts], attempts: Sequence[Mapping[str, Any]]) -> 
         "attempted": len(attempts) or None,
         "kept": kept if attempts else None,
         "yield": kept / len(attempts) if attempts else None,
-        "yield_low": low if attempts else None,
-        "yield_high": high if attempts else None,
+        "yield_low": float(interval.low) if interval else None,
+        "yield_high": float(interval.high) if interval else None,
         "causes": _causes(attempts),
         "steps": _spread([f.steps for f in facts]),
         "seconds": _mean([f.seconds for f in facts]),
@@ -156,16 +156,6 @@ def summarise(facts: Sequence[Facts], attempts: Sequence[Mapping[str, Any]]) -> 
         "work_seconds": _mean([a["seconds"] for a in attempts if a.get("seconds") is not None]),
         "stage_seconds": _stage_seconds(attempts),
     }
-
-
-def wilson(successes: int, n: int) -> tuple[float, float]:
-    """The 95 % interval of a proportion, by Wilson; (0, 1) for n = 0."""
-    if n == 0:
-        return 0.0, 1.0
-    p, zz = successes / n, Z_95 * Z_95
-    centre = (p + zz / (2 * n)) / (1 + zz / n)
-    half = Z_95 / (1 + zz / n) * math.sqrt(p * (1 - p) / n + zz / (4 * n * n))
-    return max(0.0, centre - half) if successes else 0.0, min(1.0, centre + half) if successes < n else 1.0
 
 
 def _order(name: str) -> tuple[int, str]:

@@ -11,8 +11,6 @@ import numpy as np
 
 from predimem.envs.arena.scene.environment import DEPTH_CAMERAS
 
-NOTHING = ""  # the name of pixels that show nothing nearer than the camera's far plane
-
 
 @dataclass(frozen=True, eq=False)
 class View:

@@ -32,7 +32,7 @@ def as_left(scene: Snapshot, arm: GhostArm, subtasks: Sequence[Subtask], rng: np
             set_down(scene, subtask.object, subtask.target, rng)
             held = ""
         elif subtask.skill is not Skill.POUR:
-            held = leave(scene, arm, (subtask,), rng)
+            held = leave(scene, (subtask,), rng)
     return held
 
 

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import yaml
 
 T = TypeVar("T")
+PACKAGE = Path(__file__).parents[1]  # holds configs/, in the wheel as files, in a checkout as a link
 
 
 class ConfigError(ValueError):
@@ -28,9 +29,14 @@ def read_yaml(path: str | Path) -> Any:
     """The plain data of a YAML file, {} where it is empty. Raises ConfigError.
 
     A mapping may say `extends: other.yaml`, a file relative to its own: it then only states what differs. Mappings
-    are merged key by key, anything else replaces what it stands in for.
+    are merged key by key, anything else replaces what it stands in for. A path such as `configs/datagen.yaml` that is
+    not below the working directory is the file of that name that comes with the package.
     """
-    return _read(Path(path), ())
+    path = Path(path)
+    shipped = PACKAGE / path
+    if not path.is_file() and path.parts[:1] == ("configs",) and shipped.is_file():
+        path = shipped
+    return _read(path, ())
 
 
 def _read(path: Path, before: tuple[Path, ...]) -> Any:
@@ -39,7 +45,7 @@ def _read(path: Path, before: tuple[Path, ...]) -> Any:
         raise ConfigError(f"{path} extends itself: {chain}")
     if not path.is_file():
         extended = f", which {before[-1]} extends" if before else ""
-        raise ConfigError(f"config file not found: {path}{extended} (configs live under configs/)")
+        raise ConfigError(f"config file not found: {path}{extended} (those that come with PrediMem are in configs/)")
     try:
         data = yaml.safe_load(path.read_text()) or {}
     except yaml.YAMLError as error:
@@ -67,11 +73,15 @@ def merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 def from_dict(cls: type[T], data: Any, where: str = "config") -> T:
     """Build the dataclass `cls` from plain dicts and lists, checking names and types as it goes.
 
-    A dataclass whose fields were renamed has `FORMER_NAMES` (old name -> field): old files are read, too.
+    A dataclass whose fields were renamed has `FORMER_NAMES` (old name -> field): old files are read, too. One whose
+    fields follow from one another has a static method `complete_data`: it gets the mapping, and returns it with the
+    values that were left out because they follow.
     """
     if not isinstance(data, dict):
         raise ConfigError(f"{where}: expected a mapping for {cls.__name__}, got {type(data).__name__}")
     data = renamed(data, getattr(cls, "FORMER_NAMES", {}), where)
+    complete = getattr(cls, "complete_data", None)
+    data = data if complete is None else complete(data)
     fields = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
     unknown = sorted(set(data) - set(fields))
     if unknown:

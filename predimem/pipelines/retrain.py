@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from planner.prompt import follow_memory
 from predimem.core.config import ConfigError, merged, read_yaml, to_dict
 from predimem.core.seeds import check_training_seeds
 
@@ -251,4 +252,5 @@ def _stage(
 ) -> Stage:
     path = Path(config.out) / "configs" / f"{name}.yaml"
     data = merged(read_yaml(extends), changes)
+    data = follow_memory(data) if kind == PLANNER else data
     return Stage(name, kind, (*command, "--config", str(path)), path, data, result, needs, weights)

@@ -96,11 +96,6 @@ class Engine:
         """How many requests wait for each model."""
         return {"s1": self._policy.depth, "s2": self._planner.depth}
 
-    @property
-    def planner_pid(self) -> int | None:
-        """The process of S2, for those who watch."""
-        return None if self._process is None else self._process.pid
-
     def close(self) -> None:
         self.draining = True
         self.sessions.close()

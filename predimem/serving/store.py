@@ -70,14 +70,11 @@ class NotOwner(RuntimeError):
 
 @dataclass(frozen=True)
 class StoredPlan:
-    """at_s: seconds since 1970."""
-
     step: int
     subtask: str | None
     keyframe_steps: tuple[int, ...]
     confidence: float | None
     text: str
-    at_s: float
 
 
 @dataclass(frozen=True)
@@ -164,14 +161,13 @@ class EpisodeStore:
                 return None
             key, instruction = row
             plans = self._database.execute(
-                "SELECT step, subtask, keyframe_steps, confidence, text, at_s FROM plans WHERE episode = ? "
-                "ORDER BY step",
+                "SELECT step, subtask, keyframe_steps, confidence, text FROM plans WHERE episode = ? ORDER BY step",
                 (key,),
             ).fetchall()
             steps = self._database.execute(
                 "SELECT step FROM pictures WHERE episode = ? ORDER BY step", (key,)
             ).fetchall()
-        read = (StoredPlan(s, subtask, tuple(json.loads(k)), c, text, at) for s, subtask, k, c, text, at in plans)
+        read = (StoredPlan(s, subtask, tuple(json.loads(k)), c, text) for s, subtask, k, c, text in plans)
         return StoredEpisode(key, episode_id, instruction, tuple(read), tuple(step for (step,) in steps))
 
     def list(self) -> list[dict[str, Any]]:

@@ -1,18 +1,15 @@
-"""The statistics against independent references (SciPy) and exact numbers."""
+"""The statistics of an evaluation against independent references and exact numbers."""
 
 from __future__ import annotations
 
-import numpy as np
+import math
+
 import pytest
-from scipy import stats
 
 from predimem.core.types import EpisodeResult
 from predimem.evaluation.analysis.metrics import (
-    bootstrap_mean,
     csr,
     mcnemar,
-    mean_of_proportions,
-    paired_bootstrap,
     tsr,
     wilson_interval,
 )
@@ -21,13 +18,6 @@ from predimem.evaluation.report.summary import compare, summarise, summarise_mea
 
 def episode(status: str, passed: int = 0, total: int = 4, seed: int = 0) -> EpisodeResult:
     return EpisodeResult("task", "agent", seed, status, 10, passed, total)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("successes,n", [(0, 5), (5, 5), (1, 3), (28, 30), (95, 100), (0, 1), (450, 1000)])
-@pytest.mark.parametrize("confidence", [0.9, 0.95, 0.99])
-def test_wilson_equals_scipy(successes: int, n: int, confidence: float) -> None:
-    reference = stats.binomtest(successes, n).proportion_ci(confidence, method="wilson")
-    assert wilson_interval(successes, n, confidence) == pytest.approx((reference.low, reference.high), abs=1e-12)
 
 
 def test_wilson_known_value() -> None:
@@ -54,50 +44,12 @@ def test_csr_refuses_impossible_stages() -> None:
         csr([episode("failure", 5)])
 
 
-def test_mean_interval_of_one_task_is_wilsons() -> None:
-    assert mean_of_proportions([(28, 30)]) == pytest.approx(wilson_interval(28, 30))
-
-
-def test_mean_interval_of_equal_tasks_shrinks_with_the_root_of_their_number() -> None:
-    low, high = wilson_interval(50, 100)
-    mean_low, mean_high = mean_of_proportions([(50, 100)] * 4)
-    assert (0.5 - mean_low, mean_high - 0.5) == pytest.approx(((0.5 - low) / 2, (high - 0.5) / 2))
-
-
-def test_mean_interval_covers_as_it_says() -> None:
-    generator, rates, n = np.random.default_rng(0), (0.95, 0.9, 0.2), 20
-    hits = 0
-    for _ in range(2000):
-        low, high = mean_of_proportions([(int(generator.binomial(n, p)), n) for p in rates])
-        hits += low <= np.mean(rates) <= high
-    assert 0.93 <= hits / 2000 <= 0.985
-
-
-def test_bootstrap_agrees_with_scipy_and_with_theory() -> None:
-    data = np.random.default_rng(1).random(60)
-    ours = bootstrap_mean({"task": list(data)})
-    reference = stats.bootstrap((data,), np.mean, n_resamples=20_000, method="percentile", rng=np.random.default_rng(2))
-    interval = reference.confidence_interval
-    assert ours == pytest.approx((interval.low, interval.high), abs=0.005)
-
-    tasks = {"a": [0.0, 1.0] * 50, "b": [0.25, 0.75] * 50}  # the mean's variance: (1/4 + 1/16) / 100 / 4
-    half = stats.norm.ppf(0.975) * np.sqrt((0.25 + 0.0625) / 400)
-    assert bootstrap_mean(tasks) == pytest.approx((0.5 - half, 0.5 + half), abs=0.005)
-
-
-def test_bootstrap_is_reproducible_and_leaves_empty_tasks_out() -> None:
-    values = {"a": [0.0, 1.0, 1.0], "b": []}
-    assert bootstrap_mean(values) == bootstrap_mean(values) == bootstrap_mean({"a": [0.0, 1.0, 1.0]})
-    assert bootstrap_mean({"a": [1.0, 1.0]}) == (1.0, 1.0)
-    assert bootstrap_mean({"a": []}) == (0.0, 1.0)
-
-
 @pytest.mark.parametrize("b,c", [(0, 0), (1, 0), (6, 1), (3, 3), (85, 2), (0, 20)])
-def test_mcnemar_equals_the_exact_binomial_test(b: int, c: int) -> None:
+def test_mcnemar_equals_the_formula(b: int, c: int) -> None:
     first = [True] * b + [False] * c + [True] * 5 + [False] * 4
     second = [False] * b + [True] * c + [True] * 5 + [False] * 4
     paired = mcnemar(first, second)
-    expected = stats.binomtest(b, b + c).pvalue if b + c else 1.0
+    expected = min(1.0, 2 * sum(math.comb(b + c, i) for i in range(min(b, c) + 1)) / 2 ** (b + c))
     assert (paired.n, paired.only_first, paired.only_second) == (b + c + 9, b, c)
     assert paired.p_value == pytest.approx(expected, rel=1e-9)
 
@@ -135,18 +87,15 @@ def test_means_and_comparisons_use_only_scored_episodes() -> None:
     rows = [row("t", "a", s, "success") for s in range(3)] + [row("u", "a", s, "failure") for s in range(2)]
     rows += [row("t", "b", s, "error" if s == 0 else "failure") for s in range(3)]
     rows += [row("u", "b", s, "error") for s in range(2)]
-    table = {
-        task: {agent: summarise([r for r in rows if (r["task"], r["agent"]) == (task, agent)]) for agent in "ab"}
-        for task in "tu"
-    }
-    means = summarise_means(rows, ["a", "b"], table)
+    means = summarise_means(rows, ["a", "b"], ["t", "u"])
     assert (means["a"]["success"], means["a"]["tasks"], means["a"]["n"]) == (0.5, 2, 5)
     assert (means["b"]["success"], means["b"]["tasks"], means["b"]["errors"]) == (0.0, 1, 3)
     paired = compare(rows, ["t", "u"], ["a", "b"])
     pair = {"reference": "a", "n": 2, "only_reference": 2, "only_other": 0, "p_value": 0.5}
     cell = paired["results"]["t"]["b"]
     assert {name: cell[name] for name in pair} == pair
-    assert (cell["csr_difference"], cell["csr_difference_ci_low"], cell["csr_difference_ci_high"]) == (1.0, 1.0, 1.0)
+    assert (cell["csr_difference"], cell["csr_difference_ci_high"]) == (1.0, 1.0)
+    assert -0.6 < cell["csr_difference_ci_low"] < 0.6  # two pairs say little
     assert paired["results"]["u"]["b"]["n"] == 0 and paired["results"]["u"]["b"]["csr_difference"] is None
     assert paired["results"]["all tasks"]["b"]["n"] == 2
 
@@ -165,15 +114,3 @@ def test_a_comparison_is_with_its_own_reference_and_by_category() -> None:
         assert (cells["b"]["reference"], cells["b"]["csr_difference"]) == ("a", 0.5)  # x was not played
         assert (cells["c"]["reference"], cells["c"]["csr_difference"]) == ("b", -0.25)
     assert compared["results"]["one"]["b"]["n"] == 2 and compared["results"]["all tasks"]["b"]["n"] == 4
-
-
-def test_paired_bootstrap_uses_the_pairs() -> None:
-    # As far apart as 0 and 1 from episode to episode, but each pair differs by exactly 0.1.
-    second = {"t": [0.0, 0.9, 0.0, 0.9], "u": [0.4, 0.5]}
-    first = {task: [value + 0.1 for value in values] for task, values in second.items()}
-    assert paired_bootstrap(first, second) == pytest.approx((0.1, 0.1, 0.1))
-    mean, low, high = paired_bootstrap({"t": [1.0, 0.0, 1.0, 1.0]}, {"t": [0.0, 0.0, 0.0, 1.0]})
-    assert mean == 0.5 and low == 0.0 and high == 1.0
-    assert paired_bootstrap({"t": []}, {"t": []}) == (0.0, -1.0, 1.0)
-    with pytest.raises(ValueError, match="not paired"):
-        paired_bootstrap({"t": [1.0]}, {"t": [1.0, 2.0]})

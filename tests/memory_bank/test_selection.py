@@ -5,7 +5,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_bank.selection import NominationClusters, select_keyframes
+from memory_bank.selection import Cluster, NominationClusters
+
+
+def select_keyframes(steps, gap_steps):
+    """The keyframes of a whole list of nominations at once: the definition that the bank follows."""
+    clusters = []
+    for step in sorted(steps):
+        if clusters and step - clusters[-1].steps[-1] <= gap_steps:
+            clusters[-1].steps.append(step)
+        else:
+            clusters.append(Cluster([step]))
+    return tuple(c.median for c in clusters)
 
 
 @pytest.mark.parametrize(

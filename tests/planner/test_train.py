@@ -21,7 +21,7 @@ from planner.dataset import SampleMaker, split_episodes
 from planner.decoding import load_planner
 from planner.evaluate import replay_planner
 from planner.model import ObjectiveConfig, PrediMemForConditionalGeneration, objective_of
-from planner.prompt import render_answer
+from planner.prompt import PromptConfig, render_answer
 from planner.swift_command import SftConfig, last_checkpoint, swift_command, swift_environment
 from planner.tiny.base import link_pretrained_base, make_tiny_base
 from planner.train import TrainConfig, _Run, train
@@ -32,7 +32,6 @@ from tests.planner.stock import stock_inputs
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "planner"
 SMALL = f"""
-prompt: {{recent_window: 2}}
 memory: {{recent_window: 2, cluster_gap_steps: 3}}
 answer_weight: 8.0
 cache_features: true
@@ -103,8 +102,21 @@ def test_unknown_keys_and_disagreeing_windows_are_errors(tmp_path):
     with pytest.raises(ConfigError, match="unknown key 'learning_rat'"):
         train(path)
     path.write_text("prompt: {recent_window: 2}")
-    with pytest.raises(ValueError, match="must be equal"):
+    with pytest.raises(ValueError, match=r"prompt\.recent_window is 2 and memory.*: they must be equal"):
         train(path)
+    path.write_text("prompt: {keyframes: true}\nmemory: {keyframes: false}")
+    with pytest.raises(ValueError, match=r"prompt\.keyframes is True"):
+        train(path)
+
+
+def test_the_prompt_follows_the_memory(tmp_path):
+    path = tmp_path / "text.yaml"
+    path.write_text("memory: {recent_window: 3, recent_stride_steps: 4, keyframes: false, past_subtasks: true}")
+    derived = load_config(TrainConfig, path)
+    assert derived.prompt == PromptConfig(recent_window=3, keyframes=False, past_subtasks=True)
+    both = "prompt: {recent_window: 3, keyframes: false, past_subtasks: true}\n"
+    path.write_text(both + path.read_text())  # as files were written when both had to be stated
+    assert load_config(TrainConfig, path) == derived
 
 
 def test_dry_run_prints_the_command_and_writes_nothing(capsys, tmp_path):

@@ -173,7 +173,7 @@ def test_a_watch_is_bounded_and_begins_anew() -> None:
 def test_keyframes_are_clustered_as_the_bank_does() -> None:
     """Nominations next to each other are one event, whose frame may change as more come."""
     nominated = {10: (9,), 12: (11,), 13: (11,), 40: (40,), 300: ()}
-    plans = tuple(StoredPlan(step, "go", steps, None, "", 0.0) for step, steps in nominated.items())
+    plans = tuple(StoredPlan(step, "go", steps, None, "") for step, steps in nominated.items())
     stored = StoredEpisode(1, "e", "do it", plans, (9, 11, 40))
     held = list(keyframes_held(stored, MemoryConfig(cluster_gap_steps=3)))
     assert held == [(10, (9,)), (13, (11,)), (40, (11, 40))]

@@ -19,7 +19,6 @@ from predimem.envs.arena.attempts import FailedAttempts
 
 VERSION = "1.1"  # to be raised whenever a task, a predicate or the scene changes so that figures change
 CONTROL_HZ = 20.0
-STATE_DIM = 17
 POSITION, ROTATION, OPENING, JOINTS = slice(0, 3), slice(3, 9), 9, slice(10, 17)  # of the state
 ARM_JOINTS = 7
 GRIPPER_OPEN = 1.0

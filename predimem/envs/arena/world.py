@@ -22,7 +22,7 @@ class World:
     ("top_drawer", ...), of the microwave's "door", and of the "table".
     speed_m_s [N]: of objects. joint [N]: how far each of `fixtures.JOINTS` is open, m or rad.
     rest_bottom_m [N]: the height of each object's lowest point after the reset.
-    tcp_m [N, 3], tcp_rotation [N, 4], finger_gap_m [N]: the gripper.
+    tcp_m [N, 3], finger_gap_m [N]: the gripper.
     pours [N]: how often the bottle was poured.
     """
 
@@ -32,7 +32,6 @@ class World:
     joint: Mapping[str, Tensor]
     rest_bottom_m: Mapping[str, Tensor]
     tcp_m: Tensor
-    tcp_rotation: Tensor
     finger_gap_m: Tensor
     pours: Tensor
 

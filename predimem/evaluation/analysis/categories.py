@@ -5,29 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from predimem.evaluation.report.summary import Table, summarise_means
+from predimem.evaluation.report.summary import means_note, summarise_means
 from predimem.evaluation.report.tables import aligned
 from predimem.evaluation.run.jobs import Row
 
-NOTE = "% [95 % interval]: TSR by Wilson, CSR by bootstrap; means are over tasks, errors are in no rate"
+NOTE = "% [95 % interval]; TSR of one task by Wilson; errors are in no rate"
 
 Categories = Mapping[str, Sequence[str]]  # category -> its tasks, in the order of the columns
 
 
 def summarise_categories(
-    rows: Sequence[Row], agents: Sequence[str], table: Table, categories: Categories
+    rows: Sequence[Row], agents: Sequence[str], tasks: Sequence[str], categories: Categories
 ) -> dict[str, dict[str, Any]]:
-    """Category -> its tasks that were played, and for each agent the unweighted means over them.
+    """Category -> which of `tasks` are in it, and for each agent the unweighted means over them.
 
-    Categories none of whose tasks were played are left out.
+    Categories without any of these tasks are left out.
     """
-    result = {}
-    for category, members in categories.items():
-        tasks = [task for task in table if task in members]
-        if tasks:
-            cells = {task: table[task] for task in tasks}
-            result[category] = {"tasks": tasks, "agents": summarise_means(rows, agents, cells)}
-    return result
+    own = {category: [task for task in tasks if task in members] for category, members in categories.items()}
+    return {
+        category: {"tasks": members, "agents": summarise_means(rows, agents, members)}
+        for category, members in own.items()
+        if members
+    }
 
 
 def format_categories(results: Mapping[str, Any]) -> str:
@@ -47,7 +46,7 @@ def format_categories(results: Mapping[str, Any]) -> str:
         if task in entry["tasks"]
     ]
     blocks.append(aligned([*head, *lines], rule_after=2))
-    notes = [NOTE]
+    notes = [NOTE, means_note(results)]
     errors = sum(mean["errors"] for mean in results["mean"].values())
     if errors:
         notes.append(f"{errors} episodes ended in an error (+e behind n): see the report")
@@ -67,7 +66,7 @@ def markdown_table(results: Mapping[str, Any]) -> str:
     seeds = results["config"]["seed_start"], results["config"]["seed_start"] + results["config"]["episodes"] - 1
     tasks = ", ".join(f"{name} {len(entry['tasks'])}" for name, entry in categories.items())
     source = f"{results['benchmark_version']}, revision {results['revision']}{' (changed)' if results['dirty'] else ''}"
-    notes = f"Seeds {seeds[0]} to {seeds[1]} of each task ({tasks}); {source}. {NOTE}."
+    notes = f"Seeds {seeds[0]} to {seeds[1]} of each task ({tasks}); {source}. {NOTE}; {means_note(results)}."
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + f"\n\n{notes}\n"
 
 

@@ -7,12 +7,11 @@ from itertools import groupby
 from predimem.evaluation.report.episode_log import EpisodeLog
 
 RIGHT, LATE, AGAIN, EARLY, AHEAD, OTHER, NOTHING = "right", "late", "again", "early", "ahead", "other", "nothing"
-NAMINGS = (RIGHT, LATE, AGAIN, EARLY, AHEAD, OTHER, NOTHING)
 TOLERANCE_S = 1.0  # around a switch, within which a name counts as belonging to it
 
 
 def namings(log: EpisodeLog) -> list[str]:
-    """One of `NAMINGS` for each control step:
+    """One of these for each control step:
 
     right: the due stage, or picking up again the object that the due stage needs in the hand;
     late: a stage that was done, and named without a break since before that (1 s of grace);

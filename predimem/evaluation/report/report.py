@@ -15,6 +15,7 @@ from predimem.envs.benchmark import load_benchmark
 from predimem.evaluation.analysis.failures import CAUSES
 from predimem.evaluation.report.browser import browse
 from predimem.evaluation.report.charts import success_bars, timeline
+from predimem.evaluation.report.summary import means_note
 
 AGENT_NOTES = {
     "oracle": "the scripted expert with privileged state: what the task allows",
@@ -46,6 +47,7 @@ def write_report(
         own=agents[0],
         verdict=_verdict(results),
         published=published,
+        means_note=means_note(results),
         agent_notes={agent: AGENT_NOTES.get(agent, "") for agent in agents} | results["config"].get("notes", {}),
         bars=success_bars(results),
         studies=studies,

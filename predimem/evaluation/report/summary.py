@@ -10,18 +10,19 @@ from typing import Any
 
 from predimem.core.types import EpisodeResult
 from predimem.evaluation.analysis.metrics import (
-    bootstrap_mean,
+    PAIRED_INTERVAL,
     csr,
+    interval_method,
     mcnemar,
-    mean_of_proportions,
-    paired_bootstrap,
+    mean_interval,
+    mean_success_interval,
+    paired_difference,
     stage_share,
     tsr,
     wilson_interval,
 )
 from predimem.evaluation.run.jobs import Row
 
-Table = dict[str, dict[str, dict[str, Any]]]
 Scored = dict[tuple[str, str], dict[int, Row]]  # (task, agent) -> seed -> row of an episode without an error
 
 
@@ -39,7 +40,7 @@ def summarise(rows: Sequence[Row]) -> dict[str, Any]:
     failed = [row for row in rows if row["status"] == "error"]
     successes = sum(row["status"] == "success" for row in scored)
     low, high = wilson_interval(successes, len(scored))
-    csr_low, csr_high = bootstrap_mean({"": [stage_share(as_result(row)) for row in scored]})
+    csr_low, csr_high = mean_interval({"": [stage_share(as_result(row)) for row in scored]})
     reasons = Counter(_first_line(row) for row in scored if row["status"] == "failure" and row["message"])
     names = sorted({name for row in scored for name in row["metrics"]})
     metrics = {name: _mean([row["metrics"].get(name) for row in scored]) for name in names}
@@ -70,31 +71,42 @@ def summarise(rows: Sequence[Row]) -> dict[str, Any]:
     }
 
 
-def summarise_means(rows: Sequence[Row], agents: Sequence[str], table: Table) -> dict[str, dict[str, Any]]:
-    """Unweighted means over the tasks, for each agent. Tasks with no scored episode are left out."""
+def summarise_means(rows: Sequence[Row], agents: Sequence[str], tasks: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Unweighted means over the tasks, for each agent. Tasks with no scored episode are left out.
+
+    interval: how the intervals were made.
+    """
     means = {}
     for agent in agents:
-        cells = {task: cells[agent] for task, cells in table.items() if cells[agent]["n"]}
-        counts = [(cell["successes"], cell["n"]) for cell in cells.values()]
-        low, high = mean_of_proportions(counts)
-        shares = {
-            task: [stage_share(as_result(r)) for r in rows if _is(r, task, agent) and r["status"] != "error"]
-            for task in cells
-        }
-        csr_low, csr_high = bootstrap_mean(shares)
+        own = [row for row in rows if row["agent"] == agent and row["task"] in tasks]
+        scored = {task: [row for row in own if row["task"] == task and row["status"] != "error"] for task in tasks}
+        results = {task: [as_result(row) for row in played] for task, played in scored.items() if played}
+        successes = {task: [r.status == "success" for r in played] for task, played in results.items()}
+        counts = [len(played) for played in results.values()]
+        low, high = mean_success_interval(successes)
+        csr_low, csr_high = mean_interval({task: [stage_share(r) for r in played] for task, played in results.items()})
         means[agent] = {
-            "success": _mean([cell["success"] for cell in cells.values()]),
+            "success": _mean([tsr(played) for played in results.values()]),
             "ci_low": low,
             "ci_high": high,
-            "csr": _mean([cell["csr"] for cell in cells.values()]),
+            "csr": _mean([csr(played) for played in results.values()]),
             "csr_ci_low": csr_low,
             "csr_ci_high": csr_high,
-            "tasks": len(cells),
-            "n": sum(n for _, n in counts),
-            "errors": sum(table[task][agent]["errors"] for task in table),
-            "invalid_answers": sum(table[task][agent]["invalid_answers"] for task in table),
+            "interval": interval_method(counts),
+            "tasks": len(results),
+            "n": sum(counts),
+            "errors": len(own) - sum(counts),
+            "invalid_answers": sum(row["invalid_answers"] for row in own),
         }
     return means
+
+
+def means_note(results: Mapping[str, Any]) -> str:
+    """How the intervals of the means in results.json were made, for below a table."""
+    means = [results["mean"], *(entry["agents"] for entry in results.get("categories", {}).values())]
+    figures = [cells for mean in means for cells in mean.values() if cells["tasks"] > 1] or [*results["mean"].values()]
+    methods = dict.fromkeys(cells["interval"] for cells in figures)
+    return f"mean over tasks, 95 % interval: {'; or '.join(methods)}"
 
 
 def compare(
@@ -108,7 +120,7 @@ def compare(
 
     references: agent -> the agent that it is compared with; without one that was played, the first agent. For
     each task, each category and all tasks: McNemar's test of TSR over the pairs, and the difference in CSR
-    (reference minus other, mean over the tasks, paired bootstrap).
+    (reference minus other, mean over the tasks, `paired_difference`).
     """
     scored: Scored = {}
     for row in rows:
@@ -125,7 +137,7 @@ def compare(
             results[name][other] = {"reference": reference} | _paired(scored, members, reference, other)
     return {
         "test": "exact McNemar, two-sided",
-        "csr_test": "Difference in CSR: 95 % interval by paired bootstrap within tasks",
+        "csr_test": f"Difference in CSR: mean over tasks, 95 % interval: {PAIRED_INTERVAL}",
         "reference": agents[0],
         "results": results,
     }
@@ -140,7 +152,7 @@ def _paired(scored: Scored, tasks: Sequence[str], reference: str, other: str) ->
     test = mcnemar([x for x, _ in success], [y for _, y in success])
     ours = {task: [stage_share(as_result(x)) for x, _ in p] for task, p in pairs.items()}
     theirs = {task: [stage_share(as_result(y)) for _, y in p] for task, p in pairs.items()}
-    csr_difference = paired_bootstrap(ours, theirs)
+    csr_difference = paired_difference(ours, theirs)
     return {
         "n": test.n,
         "only_reference": test.only_first,
@@ -150,10 +162,6 @@ def _paired(scored: Scored, tasks: Sequence[str], reference: str, other: str) ->
         "csr_difference_ci_low": csr_difference.low,
         "csr_difference_ci_high": csr_difference.high,
     }
-
-
-def _is(row: Row, task: str, agent: str) -> bool:
-    return row["task"] == task and row["agent"] == agent
 
 
 def _first_line(row: Row) -> str:

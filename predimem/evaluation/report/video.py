@@ -173,7 +173,7 @@ class VideoRecorder:
             x += camera.width + gap
         draw_stages(draw, x + 6, head + 4, stages)
         if self._has_memory:
-            self._draw_memory(canvas, draw, tick, observation.step, height - strip)
+            self._draw_memory(canvas, draw, tick, height - strip)
         if result is not None:
             _draw_outcome(draw, (pictures if stages else canvas.width, canvas.height), head, height - strip, result)
         return np.asarray(canvas)
@@ -208,7 +208,7 @@ class VideoRecorder:
             font = _font(15)
             draw.text((width - 10 - font.getlength(text), 8 + 20 * row), text, colour if row > 1 else FAINT, font)
 
-    def _draw_memory(self, canvas: Image.Image, draw: ImageDraw.ImageDraw, tick: Tick, step: int, top: int) -> None:
+    def _draw_memory(self, canvas: Image.Image, draw: ImageDraw.ImageDraw, tick: Tick, top: int) -> None:
         """The keyframes in memory, oldest first; the oldest and the newest ones if not all fit."""
         draw.rectangle((0, top + 8, canvas.width, canvas.height), fill=PANEL)
         shown = [s for s in tick.keyframe_steps if s in self._thumbnails.pictures]

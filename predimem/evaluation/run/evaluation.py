@@ -24,7 +24,7 @@ from predimem.evaluation.analysis.diagnosis import diagnose, format_diagnosis
 from predimem.evaluation.analysis.studies import StudyConfig, draw_studies
 from predimem.evaluation.report.clips import choose_clips, read_clip
 from predimem.evaluation.report.report import load_traces, write_report
-from predimem.evaluation.report.summary import compare, summarise, summarise_means
+from predimem.evaluation.report.summary import compare, means_note, summarise, summarise_means
 from predimem.evaluation.report.video import Film
 from predimem.evaluation.run.jobs import EpisodeJob, EvaluationError, Player, Row, WorkerPool
 from predimem.evaluation.run.journal import EvaluationJournal
@@ -116,9 +116,8 @@ def run_evaluation(
         played = [journal.rows[job.key] for job in jobs]
         results["comparisons"] = compare(played, config.tasks, config.agents, config.references, categories)
     if categories:
-        table = results["results"]
         played = [journal.rows[job.key] for job in jobs]
-        results["categories"] = summarise_categories(played, config.agents, table, categories)
+        results["categories"] = summarise_categories(played, config.agents, config.tasks, categories)
     results["diagnosis"] = diagnose([journal.rows[job.key] for job in jobs], config.agents)
     write_text(out / "results.json", json.dumps(results, indent=1, ensure_ascii=False))
     if categories:
@@ -164,7 +163,9 @@ def format_table(results: dict[str, Any]) -> str:
     padded = [[text.ljust(width) for text, width in zip(line, widths, strict=True)] for line in lines]
     rows = ["  ".join(line).rstrip() for line in padded]
     rows.insert(1, "  ".join("-" * width for width in widths))
-    notes = ["success [95 % interval] over n episodes; errors are not counted in n"]
+    notes = ["success [95 % interval by Wilson] over n episodes; errors are not counted in n"]
+    if len(results["results"]) > 1:
+        notes.append(means_note(results))
     errors = sum(mean["errors"] for mean in results["mean"].values())
     if errors:
         notes.append(f"{errors} episodes ended in an error and are in no rate: see the report")
@@ -274,7 +275,7 @@ def _results(
         "started": journal.runs[0]["started"],
         "wall_s": round(wall_s, 1),
         "results": table,
-        "mean": summarise_means(rows, config.agents, table),
+        "mean": summarise_means(rows, config.agents, config.tasks),
         "comparisons": None,
         "published": _published(config),
         "episodes": [{k: v for k, v in row.items() if k not in drop} for row in rows],

@@ -19,7 +19,6 @@ from predimem.serving.logs import log_as_json
 from predimem.serving.pages import open_page
 from predimem.serving.robot import Served
 
-log = logging.getLogger(__name__)
 DEPLOYMENT = "replica"
 
 

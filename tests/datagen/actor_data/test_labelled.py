@@ -38,10 +38,10 @@ def labelled(subtask: str, others: tuple[str, ...], value: float) -> Labelled:
 
 def test_what_is_to_be_shut_now_and_then_stands_ajar() -> None:
     env = arena(14, 20_000)
-    arm, rng = Driver(env).arm, np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     close = next(s for s in env.variant().subtasks if s.skill is Skill.CLOSE)
     fresh = Snapshot.of(env)
-    leave(fresh, arm, env.variant().subtasks[: env.variant().subtasks.index(close)], rng)
+    leave(fresh, env.variant().subtasks[: env.variant().subtasks.index(close)], rng)
     hand, openings = Hand(np.zeros(3), np.eye(3), 0.08), []
     for _ in range(1000):
         scene = fresh.copy()
@@ -98,7 +98,7 @@ def test_the_scene_is_left_as_subtasks_leave_it() -> None:
     subtasks = env.variant().subtasks  # open, pick, place, close, and again
     scene, rng = Snapshot.of(env), np.random.default_rng(0)
     drawer, object = subtasks[0].target, subtasks[1].object
-    assert leave(scene, arm, subtasks[:2], rng) == object
+    assert leave(scene, subtasks[:2], rng) == object
     assert scene.opening(drawer) > 0.12
     hand = draw_hand(scene, arm, object, subtasks[1], rng)
     assert holding(hand, scene, object)
@@ -108,7 +108,7 @@ def test_the_scene_is_left_as_subtasks_leave_it() -> None:
     assert now.opening(drawer) == pytest.approx(scene.opening(drawer), abs=1e-5)
     np.testing.assert_allclose(Hand.of(arm).position, hand.position, atol=2e-3)
     assert not possible(subtasks[4], hand, scene)  # the hand is full
-    assert leave(scene, arm, subtasks[2:4], rng) == ""
+    assert leave(scene, subtasks[2:4], rng) == ""
     assert 0.0 <= scene.opening(drawer) <= DRAWER_CLOSED_M
     env.close()
 

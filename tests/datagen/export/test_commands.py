@@ -46,7 +46,7 @@ def test_sft_takes_the_cameras_of_the_episodes_and_overwrites_nothing(episodes: 
 def test_sft_follows_a_recipe(episodes: Path, tmp_path: Path) -> None:
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text(
-        "prompt: {cameras: [eye_in_hand_rgb], recent_window: 2}\nmemory: {recent_window: 2}\ndataset: {samples: 5}\n"
+        "prompt: {cameras: [eye_in_hand_rgb]}\nmemory: {recent_window: 2}\ndataset: {samples: 5}\n"
     )
     predimem("export", "sft", "--episodes", episodes, "--out", tmp_path / "out", "--config", recipe)
     records = [json.loads(line) for line in (tmp_path / "out/train.jsonl").read_text().splitlines()]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from datagen.inspect.statistics import data_statistics, memory_of_spans, wilson
+from datagen.inspect.statistics import data_statistics, memory_of_spans
 from datagen.inspect.statistics_page import page
 from predimem.core.episodes import EpisodeError, SubtaskSpan, list_episodes
 from predimem.core.frames import Frames
@@ -130,8 +130,3 @@ def test_memory_of_spans() -> None:
     assert memory_of_spans(noted) == ("", "occlusion", "", "")
     assert memory_of_spans(replace(noted, metadata={"spans_memory": [""]})) is None
     assert memory_of_spans(replace(episode, subtasks=(SubtaskSpan(0, 20, "dance"),))) is None
-
-
-@pytest.mark.parametrize(("successes", "n"), [(0, 0), (0, 5), (5, 5), (1, 3), (190, 208)])
-def test_wilson_is_that_of_the_evaluation(successes: int, n: int) -> None:
-    assert wilson(successes, n) == pytest.approx(wilson_interval(successes, n))

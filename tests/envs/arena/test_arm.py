@@ -23,7 +23,6 @@ def test_it_arrives(control_mode: str) -> None:
         run(env, arm, motion)
         np.testing.assert_allclose(arm.true_position, target, atol=0.008)
         assert angle_between_rad(arm.true_rotation, arm.rotation) < 0.05
-    assert arm.unreached_steps == 0
     run(env, arm, arm.go_home())
     np.testing.assert_allclose(arm.position, arm.home_position, atol=1e-3)
     action = arm.action()
@@ -40,11 +39,11 @@ def test_the_gripper_closes() -> None:
     env.close()
 
 
-def test_an_unreachable_command_is_counted_and_the_arm_goes_on() -> None:
+def test_the_arm_goes_on_after_an_unreachable_command() -> None:
     env = arena(10, 1)
     arm = Arm(env)
     run(env, arm, arm.move(np.array([1.0, 0.0, 0.2]), settle=0))
-    assert arm.unreached_steps > 0
+    assert np.linalg.norm(arm.true_position - [1.0, 0.0, 0.2]) > 0.1
     run(env, arm, arm.go_home())
     np.testing.assert_allclose(arm.true_position, arm.home_position, atol=0.01)
     env.close()

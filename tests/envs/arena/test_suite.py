@@ -13,7 +13,7 @@ import predimem.envs.arena
 from predimem.core.interfaces import Environment
 from predimem.core.types import StepResult
 from predimem.envs.arena.scene.reading import rotation_6d
-from predimem.envs.arena.suite import STATE_DIM, ArenaEnvironment
+from predimem.envs.arena.suite import ArenaEnvironment
 
 DRAWERS_TASK, SEED = "ButterInOccupiedDrawer", 3
 HORIZON = 60
@@ -71,7 +71,7 @@ def test_the_contract(environment: ArenaEnvironment) -> None:
     observation = environment.reset(SEED)
     assert environment.instruction.startswith("Open and close the top")
     assert observation.images == {} and (observation.step, observation.time_s) == (0, 0.0)
-    assert observation.state.shape == (STATE_DIM,) and observation.state.dtype == np.float32
+    assert observation.state.shape == (17,) and observation.state.dtype == np.float32
     result = hold(environment)
     assert (result.observation.step, result.observation.time_s) == (1, 0.05)
     assert not (result.terminated or result.truncated or result.success)

@@ -49,7 +49,6 @@ def made(
         joint={name: each(value) for name, value in {**dict.fromkeys(JOINTS, 0.0), **(joint or {})}.items()},
         rest_bottom_m={name: each(value) for name, value in {**still, **(rest_bottom or {})}.items()},
         tcp_m=each(tcp, 3),
-        tcp_rotation=each([0.0, 1.0, 0.0, 0.0], 4),
         finger_gap_m=each(0.08),
         pours=each(pours).long(),
     )

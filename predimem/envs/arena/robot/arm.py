@@ -52,7 +52,6 @@ class Arm:
         self.rest_position, self.rest_rotation = self.kinematics.forward(np.array(REST_QPOS_RAD))
         self.home_position = self.rest_position + HOME_FROM_REST_M
         self.gripper = OPEN
-        self.unreached_steps = 0  # commands that inverse kinematics did not reach
 
     # ---- what is so
 
@@ -97,8 +96,7 @@ class Arm:
     def point(self, position: np.ndarray, rotation: np.ndarray) -> None:
         """Command one TCP pose; the joints go at most `MAX_JOINT_STEP_RAD` towards it per step."""
         self.position, self.rotation = np.asarray(position, float), rotation
-        q, reached = self.kinematics.inverse(self.q, self.position, rotation)
-        self.unreached_steps += not reached
+        q, _ = self.kinematics.inverse(self.q, self.position, rotation)  # out of reach: as near as it gets
         step = q - self.q
         self.q = self.q + step * min(1.0, MAX_JOINT_STEP_RAD / max(np.abs(step).max(), 1e-9))
 
@@ -160,8 +158,7 @@ class Arm:
 
         Only where nothing is in the way: between two poses of one height the hand stays near that height.
         """
-        q, reached = self.kinematics.solve(position, rotation)
-        self.unreached_steps += not reached
+        q, _ = self.kinematics.solve(position, rotation)
         yield from self.joints(q, settle)
 
     def joints(self, q: np.ndarray, settle: int = 2) -> Motion:

@@ -27,7 +27,6 @@ def read_world(env: ArenaSimulation) -> World:
         joint=OnDemand(lambda name: _opening(env, name)),
         rest_bottom_m=OnDemand(lambda name: env.rest_bottom_m[:, env.task.objects.index(name)]),
         tcp_m=tcp[:, :3],
-        tcp_rotation=tcp[:, 3:],
         finger_gap_m=env.agent.robot.qpos[:, 7:9].sum(dim=-1),
         pours=env.progress.pours,
     )
