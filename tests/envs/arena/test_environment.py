@@ -144,7 +144,7 @@ except Exception as error:
     print(type(error).__name__, error)
 """
         last = python(script, VK_ICD_FILENAMES="").splitlines()[-1]
-        assert last.startswith("VulkanError SAPIEN knows no device") and "rendering.prepare()" in last
+        assert last.startswith("VulkanError SAPIEN knows no device") and "maniskill.prepare()" in last
 
 
 # ---- seeds and actions

@@ -1,7 +1,7 @@
 // The keyframe bank: what the robot remembers, oldest first.
 
 import { h, list, text } from "./dom.js";
-import { show } from "./pictures.js";
+import { show } from "./images.js";
 import { clock } from "./words.js";
 
 /** `address(step, camera)`: of a picture; `open(step)`: a click on a frame. */

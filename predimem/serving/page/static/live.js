@@ -2,7 +2,7 @@
 
 import { h, text } from "./dom.js";
 import { Filmstrip, enlarge } from "./filmstrip.js";
-import { show } from "./pictures.js";
+import { show } from "./images.js";
 import { hash } from "./sidebar.js";
 import { Timeline } from "./timeline.js";
 import { clock, dash, hues, number, percent } from "./words.js";

@@ -4,7 +4,7 @@ import { h, text } from "./dom.js";
 import { Filmstrip } from "./filmstrip.js";
 import { icon } from "./icons.js";
 import { cameraViews } from "./live.js";
-import { prepare, show } from "./pictures.js";
+import { prepare, show } from "./images.js";
 import { hash } from "./sidebar.js";
 import { Timeline } from "./timeline.js";
 import { at, clock, dash, hues, percent } from "./words.js";
