@@ -16,7 +16,7 @@ from predimem.core.config import ConfigError, load_config
 from predimem.core.episodes import Episode, episode_path, list_episodes, load_episode
 from predimem.jobs.runner import BackendConfig
 from predimem.jobs.tasks import Job
-from tests.datagen.point_environment import PointEnvironment
+from tests.envs.mikasa.point_environment import PointEnvironment
 
 ROOT = Path(__file__).parents[3]
 CLEAN = PerturbationConfig(noise_share=0.0, detour_share=0.0)
@@ -81,7 +81,7 @@ def test_a_perturbed_failure_is_kept(tmp_path: Path) -> None:
 def test_ctrl_c_leaves_whole_episodes_and_the_next_run_goes_on(tmp_path: Path) -> None:
     script = f"""
 from datagen.demos.mikasa import *
-from tests.datagen.point_environment import PointEnvironment
+from tests.envs.mikasa.point_environment import PointEnvironment
 if __name__ == "__main__":
     tasks = (TaskSeeds("point", 5000),)
     collect(CollectConfig(out={str(tmp_path)!r}, tasks=tasks), PointEnvironment)

@@ -20,7 +20,7 @@ from predimem.core.types import EpisodeResult, StepResult, Tick
 from predimem.evaluation.report.clips import Clip, choose_clips, clip_of, film_clip, read_clip
 from predimem.evaluation.run.evaluation import EvaluationConfig, run_evaluation
 from tests.evaluation.fake_player import FakePlayer, observation
-from tests.evaluation.test_report import Page
+from tests.evaluation.report.test_report import Page
 from tests.needs import find_browser
 
 STEPS, WRONG_FROM = 600, 300
