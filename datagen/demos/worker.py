@@ -121,7 +121,7 @@ class ArenaWorker:
             from predimem.envs.arena.registration import create
 
             self.close()
-            self._task, self._env = task, create(
+            self._env = create(
                 task=task_of(self._files.get(task, task)),
                 obs_mode="none",
                 control_mode=self._config.control_mode,
@@ -130,4 +130,5 @@ class ArenaWorker:
                 image_px=self._config.image_px,
                 depth_px=self._config.depth_px,
             ).unwrapped
+            self._task = task
         return self._env
