@@ -1,7 +1,7 @@
 # make setup    environment in .venv, system libraries, a Vulkan driver (seconds when in place)
 # make demo     the tiny system plays RememberColor 3, 5 and 9; results, report, videos in runs/demo/
-# make test     the tests, without those marked slow (`make test-slow` runs those)
-# make check    linter, types, import rules
+# make test     the tests on two cores, without those marked slow (`make test-slow` runs those)
+# make check    linter, formatting, types, import rules
 # make build    the wheel, in dist/
 .PHONY: setup demo test test-slow check build
 
@@ -22,6 +22,7 @@ test-slow: setup
 
 check: setup
 	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
 	@$(BIN)/pyright
 	@$(BIN)/python -m pytest tests/test_imports.py
 

@@ -129,7 +129,8 @@ def main() -> None:
     if min(args.repeats, args.steps // 10) < 1:
         parser.error("--repeats has to be 1 or more, --steps 10 or more")
     if args.one:
-        print(json.dumps(measure(*args.one, args.steps)))
+        task, px = args.one
+        print(json.dumps(measure(task, px, args.steps)))
     else:
         report(args.tasks, args.repeats, args.steps)
 

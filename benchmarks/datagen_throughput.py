@@ -34,7 +34,7 @@ STAGES = ("pictures", "physics", "skills", "look", "writing", "reset")
 
 def main() -> None:
     """Measure, and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--tasks", default="6,18,25,12")
     parser.add_argument("--seeds", type=int, default=2, help="of each task")
     parser.add_argument("--out", type=Path, help="Markdown file; default: standard output")

@@ -143,8 +143,9 @@ def main() -> None:
 def run(planner: QwenPlanner, heads: list[torch.nn.Linear], args: argparse.Namespace) -> None:
     processor = planner._inputs._processor
     asked = robot(planner.spec, 0, args.image_size, args.keyframes, args.every)
-    stock, ours, changed = [], [], []
-    for index in range(args.answers + 1):
+
+    def answer(index: int) -> tuple[MemorySnapshot, list[int], float, float, bool]:
+        """(what was asked, the tokens, ms of the stock model, our ms, whether it differs from the last answer)."""
         if heads:
             speak(planner, heads[index // args.change_every % 2])
         snapshot, before = next(asked), said(planner)
@@ -152,27 +153,27 @@ def run(planner: QwenPlanner, heads: list[torch.nn.Linear], args: argparse.Names
         _, ours_ms = timed(lambda s=snapshot: planner.plan(s), args.device)
         if said(planner) != wanted:
             raise SystemExit(f"answer {index} differs: stock {wanted}, ours {said(planner)}")
-        if index:  # the first one of an episode has every picture to look at
-            stock.append(stock_ms)
-            ours.append(ours_ms)
-            changed.append(before != wanted)
-        else:
-            first_ms = ours_ms
+        return snapshot, wanted, stock_ms, ours_ms, before != wanted
+
+    first_ms = answer(0)[3]  # the first one of an episode has every picture to look at
+    answers = [answer(index) for index in range(1, args.answers + 1)]
+    snapshot, wanted = answers[-1][:2]
     inputs = planner._inputs(snapshot)
-    old, new, changes = np.array(stock), np.array(ours), np.array(changed)
+    old, new, changes = (np.array([a[column] for a in answers]) for column in (2, 3, 4))
     print(f"{len(inputs.tokens)} tokens, {len(inputs.pictures)} pictures; answers of {len(wanted)} tokens\n")
     print("| answer | n | stock, ms | ours, ms | ratio |\n| --- | ---: | ---: | ---: | ---: |")
     for name, rows in (("as the last one", ~changes), ("another", changes)):
         if rows.any():
-            print(f"| {name} | {rows.sum()} | {_row(np.median(old[rows]), np.median(new[rows]))} |")
-    print(f"| first of all | 1 | {_row(np.median(old), first_ms)} |")
+            print(f"| {name} | {rows.sum()} | {_row(old[rows], new[rows])} |")
+    print(f"| first of all | 1 | {_row(old, np.array([first_ms]))} |")
     print("\n| robots | one by one, ms an answer | in a batch, ms an answer | ratio |\n| ---: | ---: | ---: | ---: |")
     for robots in args.robots:
         alone, together = batches(planner, robots, args)
         print(f"| {robots} | {alone:.1f} | {together:.1f} | {alone / together:.2f} |")
 
 
-def _row(old: float, new: float) -> str:
+def _row(old_ms: np.ndarray, new_ms: np.ndarray) -> str:
+    old, new = float(np.median(old_ms)), float(np.median(new_ms))
     return f"{old:.1f} | {new:.1f} | {old / new:.1f}"
 
 

@@ -1,15 +1,15 @@
 """Figures of the inference server, one part at a time; with --out a part replaces its section of the table.
 
-    python benchmarks/server capacity --out docs/benchmarks/server.md
-    python benchmarks/server soak --minutes 30 --out docs/benchmarks/server.md
+    python -m benchmarks.server capacity --out docs/benchmarks/server.md
+    python -m benchmarks.server soak --minutes 30 --out docs/benchmarks/server.md
 
 capacity   robots at 20 Hz until replies come too late         kills     kill -9 and restart, what is remembered
 overhead   what a request costs beside the model, against      cluster   replicas behind the Ray gateway
            openpi's loop around the same policy                hostile   messages that mean harm
 soak       memory over half an hour
 
-Needs the packages of `predimem[dev]`. Figures of a busy machine are worse than those of a quiet one; each section says
-what else ran.
+Run it in the checkout: the servers of the tests are used here, too. Needs the packages of `predimem[dev]`. Figures of
+a busy machine are worse than those of a quiet one; each section says what else ran.
 """
 
 from __future__ import annotations
@@ -49,18 +49,19 @@ def main() -> None:
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ.setdefault(name, "1")
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    sys.path.insert(1, str(ROOT))  # the tests' servers are used here too
     os.chdir(ROOT)
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.server", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parts = parser.add_subparsers(dest="part", required=True)
     wanted = next((word for word in sys.argv[1:] if word in PARTS), None)
     for name in PARTS:
         options = parts.add_parser(name)
         options.add_argument("--out", type=Path, help="Markdown file whose section is replaced; default: print it")
         if name == wanted:
-            importlib.import_module(name).add_options(options)
+            importlib.import_module(f"benchmarks.server.{name}").add_options(options)
     args = parser.parse_args()
-    section = importlib.import_module(args.part).run(args)
+    section = importlib.import_module(f"benchmarks.server.{args.part}").run(args)
     print(section)
     if args.out:
         args.out.write_text(merged(args.out.read_text() if args.out.exists() else HEAD, args.part, section))

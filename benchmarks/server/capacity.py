@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from served import HERE, Begun, Usage, own_server, paragraph, progress, shipped_server, table
 
+from benchmarks.server.served import Begun, Usage, own_server, paragraph, progress, shipped_server, table
 from tests.serving.support import ServerProcess
 from tests.serving.test_server import planner_pid
 
@@ -53,7 +53,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def play(server: ServerProcess, robots: int, args: argparse.Namespace, every: int, hz: float = HZ) -> dict[str, Any]:
     """What `robots` robots met: arrays of the replies, counters, cores in use, plans a second and robot."""
     job = {"port": server.port, "robots": robots, "hz": hz, "every": every, "warm_s": args.warm_s}
-    command = [sys.executable, str(HERE / "robots.py"), json.dumps(job | {"seconds": args.seconds})]
+    command = [sys.executable, "-m", "benchmarks.server.robots", json.dumps(job | {"seconds": args.seconds})]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None

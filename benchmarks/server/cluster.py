@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from served import HERE, Begun, paragraph, progress, shipped_server, table
 
+from benchmarks.server.served import Begun, paragraph, progress, shipped_server, table
 from tests.serving.support import ServerProcess, server_process, small_config
 
 CONFIG = "configs/serve_cluster.yaml"
@@ -75,7 +75,7 @@ def end(server: ServerProcess) -> None:
 def measure(server: ServerProcess, args: argparse.Namespace) -> tuple[np.ndarray, Counter[str]]:
     """Milliseconds of the replies, and refusals."""
     job = {"port": server.port, "robots": args.robots, "hz": 0, "every": 1, "warm_s": args.warm_s}
-    command = [sys.executable, str(HERE / "robots.py"), json.dumps(job | {"seconds": args.seconds})]
+    command = [sys.executable, "-m", "benchmarks.server.robots", json.dumps(job | {"seconds": args.seconds})]
     done = subprocess.run(command, capture_output=True, text=True, timeout=args.seconds + args.warm_s + 240)
     if done.returncode:
         raise RuntimeError(f"the robots ended with {done.returncode}:\n{done.stderr}")

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from served import Begun, paragraph
+from benchmarks.server.served import Begun, paragraph
 
 TEST = "tests/serving/test_server.py::test_hostile_messages_reach_nobody_else"
 

@@ -13,8 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from served import Begun, paragraph
-
+from benchmarks.server.served import Begun, paragraph
 from tests.serving.test_restart import cycles
 
 

@@ -1,4 +1,6 @@
-"""A server of either kind around one policy, in a process: `python models.py '{"server": "predimem", ...}'`.
+"""A server of either kind around one policy, in a process.
+
+    python -m benchmarks.server.models '{"server": "predimem", ...}'
 
 server: `predimem`, or `openpi` (its loop, see openpi_loop.py; one policy, no planner). models: `shipped`, the actor
 that comes with PrediMem, or `none`: a policy and a planner that answer at once, so that the server is left. timed: the
@@ -11,7 +13,6 @@ from __future__ import annotations
 import json
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -75,7 +76,7 @@ def make(models: str, timed: bool) -> Served:
 
     if models == "none":
         # by its importable name, since it is unpickled in another process
-        from models import NoPlanner as planner
+        from benchmarks.server.models import NoPlanner as planner
 
         make_planner: type[Planner] | None = None if timed else planner
         served = Served(ROBOT, NoPolicy(), make_planner, MemoryConfig(recent_window=2))
@@ -89,11 +90,10 @@ def make(models: str, timed: bool) -> Served:
 
 
 def main() -> None:
-    sys.path.insert(0, str(Path(__file__).parent))
     wanted = json.loads(sys.argv[1])
     served = make(wanted["models"], wanted.get("timed", False))
     if wanted["server"] == "openpi":
-        from openpi_loop import serve_policy
+        from benchmarks.server.openpi_loop import serve_policy
 
         robot = served.robot
         told = {"cameras": list(robot.cameras), "image_size": list(robot.image_size), "state_dim": robot.state_dim}

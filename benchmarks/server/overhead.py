@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 from openpi_client.websocket_client_policy import WebsocketClientPolicy
-from pictures import Views
-from served import HERE, Begun, cpu_s, paragraph, progress, table
 
+from benchmarks.server.pictures import Views
+from benchmarks.server.served import Begun, cpu_s, paragraph, progress, table
 from tests.serving.support import server_process
 
 SERVERS = ("predimem", "openpi")
@@ -42,7 +42,7 @@ def measure(models: str, requests: int, pause_s: float) -> dict[str, dict[str, n
         servers, clients = {}, {}
         for name in SERVERS:
             job = {"server": name, "models": models, "timed": True, "config": EACH_STEP}
-            command = [str(HERE / "models.py"), json.dumps(job)]
+            command = ["-m", "benchmarks.server.models", json.dumps(job)]
             servers[name] = stack.enter_context(server_process(command, folder / f"{name}.log"))
             servers[name].wait_ready(600)
             clients[name] = WebsocketClientPolicy("127.0.0.1", servers[name].port)

@@ -1,4 +1,6 @@
-"""Robots that all live in one process: `python robots.py '{"port": ..., "robots": 4, ...}'`; prints what they met.
+"""Robots that all live in one process, and print what they met.
+
+    python -m benchmarks.server.robots '{"port": ..., "robots": 4, ...}'
 
 Each is a thread with openpi's own client. It keeps the time of a control loop of `hz`: at every `every`-th control step
 it sends what it sees and waits for the reply; steps that pass meanwhile are missed and it goes on with the next one
@@ -15,13 +17,11 @@ import sys
 import threading
 import time
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 from openpi_client.websocket_client_policy import WebsocketClientPolicy
 
-sys.path.insert(0, str(Path(__file__).parent))
-from pictures import Views
+from benchmarks.server.pictures import Views
 
 
 class Robot:

@@ -17,7 +17,6 @@ import yaml
 
 from tests.serving.support import ServerProcess, server_process
 
-HERE = Path(__file__).resolve().parent
 SHIPPED = "configs/serve.yaml"
 TICK = os.sysconf("SC_CLK_TCK")
 PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / 2**20
@@ -43,7 +42,8 @@ def shipped_server(
 def own_server(models: str, **changes: Any) -> Iterator[ServerProcess]:
     """The same server with one of the models of `models.py`; ready."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [str(HERE / "models.py"), json.dumps({"server": "predimem", "models": models, "config": changes})]
+        wanted = {"server": "predimem", "models": models, "config": changes}
+        command = ["-m", "benchmarks.server.models", json.dumps(wanted)]
         with server_process(command, Path(folder) / "serve.log") as server:
             server.wait_ready(600)
             yield server

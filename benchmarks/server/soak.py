@@ -21,14 +21,14 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import numpy as np
-import soak_report
 from openpi_client.websocket_client_policy import WebsocketClientPolicy
-from pictures import Views
-from robots import refusal_code
-from served import Begun, cpu_s, paragraph, progress, resident_mib, shipped_server, table
 
+from benchmarks.server import soak_report
+from benchmarks.server.pictures import Views
+from benchmarks.server.robots import refusal_code
+from benchmarks.server.served import Begun, cpu_s, paragraph, progress, resident_mib, shipped_server, table
+from tests.needs import find_browser
 from tests.serving.support import ServerProcess
-from tests.serving.test_browser import CHROMIUM
 from tests.serving.test_server import planner_pid
 
 SAMPLE_S = 10.0
@@ -107,7 +107,7 @@ def browser(server: ServerProcess) -> Iterator[None]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], timeout=120_000)
+        chromium = playwright.chromium.launch(executable_path=find_browser(), args=["--no-sandbox"], timeout=120_000)
         chromium.new_page().goto(f"http://127.0.0.1:{server.port}/", timeout=120_000)
         yield
         chromium.close()

@@ -37,8 +37,7 @@ class SimulatedClock:
     def __post_init__(self) -> None:
         if self.s1_latency_steps < 0 or self.s2_latency_steps < 0:
             raise ValueError(
-                f"latencies are control steps >= 0, got S1 {self.s1_latency_steps}, "
-                f"S2 {self.s2_latency_steps}"
+                f"latencies are control steps >= 0, got S1 {self.s1_latency_steps}, S2 {self.s2_latency_steps}"
             )
 
     def s1_ready_step(self, asked_step: int) -> int:

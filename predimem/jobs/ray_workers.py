@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import math
-import os
 import sys
 from collections.abc import Sequence
 from typing import Any
 
+from predimem.jobs.local_ray import start_local_ray
 from predimem.jobs.pool import MakeServer, Message, WorkerError, WorkerGone, describe
 
 END_TIMEOUT_S = 20.0
@@ -135,14 +134,9 @@ def _connect(address: str, cpus: float, gpus: float) -> None:
     import ray
 
     if address == "local":
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        sized: dict[str, Any] = {"num_cpus": max(1, math.ceil(cpus)), "include_dashboard": False}
-        if gpus:
-            sized["num_gpus"] = math.ceil(gpus)
-    else:
-        sized = {}
+        return start_local_ray(cpus, gpus)
     try:
-        ray.init(address=address, log_to_driver=False, logging_level=logging.WARNING, **sized)
+        ray.init(address=address, log_to_driver=False, logging_level=logging.WARNING)
     except ConnectionError as error:
         raise ValueError(
             f"no Ray cluster at {address!r}: {str(error).rstrip('.')}. `ray start --head` starts one; for one with "

@@ -115,8 +115,7 @@ def _nvidia(root: Path, passed_over: list[str]) -> Driver | None:
         if (root / folder / "libGLX_nvidia.so.0").exists():
             return Driver("gpu", None, f"NVIDIA GPU ({nodes[0]}), SAPIEN's manifest", True, "cuda:0")
     passed_over.append(
-        f"{nodes[0]} is there but NVIDIA's Vulkan driver is not (in a container, pass "
-        "NVIDIA_DRIVER_CAPABILITIES=all)"
+        f"{nodes[0]} is there but NVIDIA's Vulkan driver is not (in a container, pass NVIDIA_DRIVER_CAPABILITIES=all)"
     )
     return None
 

@@ -10,7 +10,7 @@ from predimem.agent.baselines import EpisodicAgent, ExpertAgent, RandomAgent
 from predimem.agent.recording import TraceRecorder
 from predimem.agent.runtime import run_episode
 from predimem.core.types import StepResult
-from tests.fakes import CountingEnvironment
+from tests.agent.fakes import CountingEnvironment
 
 
 class CountingExpert:

@@ -11,7 +11,7 @@ from predimem.agent.dual_system import DualSystemAgent, DualSystemConfig
 from predimem.agent.recording import TraceRecorder
 from predimem.agent.runtime import run_episode
 from predimem.agent.worker import PlannerWorker
-from tests.fakes import (
+from tests.agent.fakes import (
     Answered,
     BlockingPlanner,
     CountingEnvironment,

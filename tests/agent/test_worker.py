@@ -6,7 +6,7 @@ import pytest
 from predimem.agent.clock import RealClock, SimulatedClock
 from predimem.agent.worker import PlannerFailure, PlannerWorker
 from predimem.core.types import Frame, MemorySnapshot
-from tests.fakes import BlockingPlanner, RaisingPlanner, StepPlanner
+from tests.agent.fakes import BlockingPlanner, RaisingPlanner, StepPlanner
 
 
 def snapshot(step: int, episode: str = "e") -> MemorySnapshot:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -11,13 +13,12 @@ from pathlib import Path
 
 import pytest
 
-ray = pytest.importorskip("ray")
-
-from predimem.core.episodes import list_episodes, load_episode  # noqa: E402
-from predimem.jobs.pool import WorkerError  # noqa: E402
-from predimem.jobs.runner import BackendConfig, run_jobs  # noqa: E402
-from predimem.jobs.tasks import Job  # noqa: E402
-from tests.jobs.small_worker import (  # noqa: E402
+from predimem.core.episodes import list_episodes, load_episode
+from predimem.jobs.local_ray import start_local_ray
+from predimem.jobs.pool import WorkerError
+from predimem.jobs.runner import BackendConfig, run_jobs
+from predimem.jobs.tasks import Job
+from tests.jobs.small_worker import (
     SmallWorker,
     broken_worker,
     dying_worker,
@@ -26,15 +27,19 @@ from tests.jobs.small_worker import (  # noqa: E402
     wait_for_starts,
 )
 
+ROOT = Path(__file__).parents[2]
 JOBS = [Job(task, seed) for task in ("Pour", "Stack") for seed in range(1001, 1007)]
+pytestmark = pytest.mark.needs("ray")
 BACKEND = BackendConfig(workers=2, ray="local", cpus_per_worker=0.5)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster() -> Iterator[None]:
     """One for all tests, since starting it takes seconds; each run would else start its own."""
-    ray.init(address="local", num_cpus=1, include_dashboard=False, log_to_driver=False)
+    start_local_ray(cpus=1)
     yield
+    import ray
+
     ray.shutdown()
 
 
@@ -92,3 +97,26 @@ def test_workers_that_cannot_be_built_end_the_run(tmp_path: Path) -> None:
             run_jobs(JOBS, broken_worker, journal, BACKEND, progress=False)
         with pytest.raises(WorkerError, match="while it was built"):
             run_jobs(JOBS, dying_worker, journal, BACKEND, progress=False)
+
+
+SLOW_START = """
+import sys
+from pathlib import Path
+
+from ray._private import services
+
+from predimem.jobs.local_ray import start_local_ray
+
+which, path = sys.argv[1:]
+Path(path).write_text(f'#!/bin/sh\\nsleep 40\\nexec {getattr(services, which)} "$@"\\n')
+Path(path).chmod(0o755)
+setattr(services, which, path)
+start_local_ray(cpus=1)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", ["RAYLET_EXECUTABLE", "GCS_SERVER_EXECUTABLE"])
+def test_a_cluster_that_starts_slowly_is_waited_for(program: str, tmp_path: Path) -> None:
+    """Ray by itself gives up after 30 s."""
+    subprocess.run([sys.executable, "-c", SLOW_START, program, tmp_path / "slow"], check=True, cwd=ROOT, timeout=300)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from predimem.envs.mikasa.suite import MikasaEnvironment
 from predimem.rendering.maniskill import _housing, cluster_vertices
 
 
@@ -29,9 +30,9 @@ def test_a_fine_grid_changes_nothing_but_the_order() -> None:
     assert {frozenset(map(tuple, merged[f])) for f in faces} == before
 
 
+@pytest.mark.needs("suite", "vulkan")
 def test_hiding_the_wrist_cameras_housing_leaves_stock_pictures_as_they_are() -> None:
-    mikasa = pytest.importorskip("predimem.envs.mikasa.suite")
-    environment = mikasa.MikasaEnvironment("RememberColor3-VLA-v0", "stock")
+    environment = MikasaEnvironment("RememberColor3-VLA-v0", "stock")
     environment.reset(900_000)
     sensor = environment._env.unwrapped.scene.sensors["hand_camera"]
     assert len(_housing(sensor)) == 1

@@ -72,9 +72,9 @@ def test_robomemarena(server: ServerProcess, tmp_path: Path, monkeypatch: pytest
         module.build_adapter(port=server.port, cameras=("observation/image",))
 
 
+@pytest.mark.needs("vla_eval")
 def test_vla_eval(server: ServerProcess) -> None:
     """vla-eval's own server and client, ours in between: two episodes over one connection."""
-    pytest.importorskip("vla_eval")
     from vla_eval.connection import Connection
     from vla_eval.model_servers.serve import serve_async
 

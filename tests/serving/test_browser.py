@@ -1,12 +1,11 @@
 """The page in a real browser: Chromium, a real server, and openpi's client as the robot.
 
-Skipped where there is no Chromium; Debian's is `apt-get install chromium`.
+Left out where there is no Chromium; Debian's is `apt-get install chromium`.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,13 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 from openpi_client.websocket_client_policy import WebsocketClientPolicy
+from playwright.sync_api import sync_playwright
 
+from tests.needs import find_browser
 from tests.serving.support import ROOT, observe, server_process, small_server
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="needs the Python package playwright")
-NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
-CHROMIUM = next((path for name in NAMES if (path := shutil.which(name))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason=f"no browser found: none of {', '.join(NAMES)}")
+pytestmark = pytest.mark.needs("browser")
 PATIENCE_MS = 120_000  # browsers are slow on machines that are busy
 KEY = "a key of sixteen+ characters"
 CAMERAS = ("base_camera", "hand_camera")
@@ -30,8 +28,8 @@ CAMERAS = ("base_camera", "hand_camera")
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     sandbox = [] if os.geteuid() else ["--no-sandbox"]
-    with sync_api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=sandbox, timeout=PATIENCE_MS)
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=find_browser(), args=sandbox, timeout=PATIENCE_MS)
         yield started
         started.close()
 

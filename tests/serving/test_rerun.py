@@ -15,7 +15,7 @@ from predimem.serving.config import StateConfig
 from predimem.serving.rerun import recording_of_kept
 from predimem.serving.store import EpisodeStore
 
-pytest.importorskip("rerun", reason="needs rerun-sdk")
+pytestmark = pytest.mark.needs("rerun")
 
 
 def read(path: Path, contents: str, index: str = "step") -> list[dict[str, Any]]:

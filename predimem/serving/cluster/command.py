@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-import math
 import os
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from predimem.jobs.local_ray import start_local_ray
 from predimem.serving.cluster import shown
 from predimem.serving.cluster.gateway import Gateway
 from predimem.serving.cluster.replica import Replica
@@ -101,20 +101,13 @@ def _connect(config: ServeConfig) -> None:
         from ray import serve  # noqa: F401
     except ImportError as error:
         raise ValueError(f"a cluster needs Ray Serve ({error}): pip install 'predimem[cluster]'") from error
-    cluster, sized = config.cluster, {}
+    cluster = config.cluster
     if cluster.address == "local":
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         most = max(cluster.replicas, cluster.max_replicas)
-        sized = {"num_cpus": max(1, math.ceil(most * cluster.cpus_per_replica)), "include_dashboard": False}
-        if cluster.gpus_per_replica:
-            sized["num_gpus"] = math.ceil(most * cluster.gpus_per_replica)
+        return start_local_ray(most * cluster.cpus_per_replica, most * cluster.gpus_per_replica)
     try:
-        ray.init(address=cluster.address, log_to_driver=False, logging_level=logging.WARNING, **sized)
-    except Exception as error:  # a machine that is too busy is a plain Exception
-        if cluster.address == "local":
-            raise ValueError(f"Ray cannot be started on this machine: {error}") from error
-        if not isinstance(error, ConnectionError):
-            raise
+        ray.init(address=cluster.address, log_to_driver=False, logging_level=logging.WARNING)
+    except ConnectionError as error:
         raise ValueError(
             f"no Ray cluster at {cluster.address!r}: {str(error).rstrip('.')}. `ray start --head` starts one"
         ) from error

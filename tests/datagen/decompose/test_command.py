@@ -15,7 +15,6 @@ from datagen.decompose.scene import first_picture, instruction_of
 from datagen.decompose.steps import parse_steps
 from datagen.decompose.vocabulary import vocabulary_of
 from predimem.envs.arena.tasks import task_of
-from predimem.rendering import vulkan
 
 ROOT = Path(__file__).parents[3]
 
@@ -56,7 +55,7 @@ def test_bad_input_is_one_clear_line(arguments: list[str], message: str) -> None
     assert result.returncode == 1 and message in result.stderr and "Traceback" not in result.stderr
 
 
-@pytest.mark.skipif(vulkan.find_driver().kind == "none", reason="no Vulkan driver")
+@pytest.mark.needs("vulkan")
 def test_a_model_is_shown_the_first_picture(tmp_path: Path) -> None:
     task = task_of(18)
     picture = first_picture(task, seed=5, image_px=64)

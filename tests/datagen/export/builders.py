@@ -101,7 +101,7 @@ def play_episode(task: int = 1, seed: int = 1000, px: int = 64, look_every: int 
     )
 
 
-def predimem(*arguments: object) -> str:
+def run_command(*arguments: object) -> str:
     """The output of a command. Its error is raised, as `predimem.cli.main` meets it."""
     result = CliRunner().invoke(app, [str(argument) for argument in arguments])
     if result.exception is not None and not isinstance(result.exception, SystemExit):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from predimem.core.episodes import list_episodes, load_episode
-from tests.datagen.export.builders import make_episode, predimem, save
+from tests.datagen.export.builders import make_episode, run_command, save
 
 
 @pytest.fixture
@@ -17,21 +17,23 @@ def episodes(tmp_path: Path) -> Path:
 
 
 def test_hdf5_out_and_in(episodes: Path, tmp_path: Path) -> None:
-    assert "8 files" in predimem("export", "robomemarena", "--episodes", episodes, "--out", tmp_path / "hdf5")
-    assert "2 episodes" in predimem("import", "robomemarena", "--data", tmp_path / "hdf5", "--out", tmp_path / "back")
+    assert "8 files" in run_command("export", "robomemarena", "--episodes", episodes, "--out", tmp_path / "hdf5")
+    assert "2 episodes" in run_command(
+        "import", "robomemarena", "--data", tmp_path / "hdf5", "--out", tmp_path / "back"
+    )
     names = [path.relative_to(episodes) for path in list_episodes(episodes)]
     assert [path.relative_to(tmp_path / "back") for path in list_episodes(tmp_path / "back")] == names
 
 
 def test_lerobot(episodes: Path, tmp_path: Path) -> None:
-    output = predimem("export", "lerobot", "--episodes", episodes, "--out", tmp_path / "out", "--robot", "fr3")
+    output = run_command("export", "lerobot", "--episodes", episodes, "--out", tmp_path / "out", "--robot", "fr3")
     assert "2 episodes" in output
     assert json.loads((tmp_path / "out/meta/info.json").read_text())["robot_type"] == "fr3"
 
 
 def test_sft_takes_the_cameras_of_the_episodes_and_overwrites_nothing(episodes: Path, tmp_path: Path) -> None:
     arguments = ("export", "sft", "--episodes", episodes, "--out", tmp_path / "out", "--samples", 7)
-    predimem(*arguments, "--images", "base64")
+    run_command(*arguments, "--images", "base64")
     lines = (tmp_path / "out/train.jsonl").read_text().splitlines()
     assert len(lines) == 7
     record = json.loads(lines[0])
@@ -40,15 +42,13 @@ def test_sft_takes_the_cameras_of_the_episodes_and_overwrites_nothing(episodes: 
     assert episode.instruction in record["messages"][1]["content"]
     assert record["images"][0].startswith("data:image/png;base64,")
     with pytest.raises(ValueError, match=r"holds a train\.jsonl already: choose another --out"):
-        predimem(*arguments)
+        run_command(*arguments)
 
 
 def test_sft_follows_a_recipe(episodes: Path, tmp_path: Path) -> None:
     recipe = tmp_path / "recipe.yaml"
-    recipe.write_text(
-        "prompt: {cameras: [eye_in_hand_rgb]}\nmemory: {recent_window: 2}\ndataset: {samples: 5}\n"
-    )
-    predimem("export", "sft", "--episodes", episodes, "--out", tmp_path / "out", "--config", recipe)
+    recipe.write_text("prompt: {cameras: [eye_in_hand_rgb]}\nmemory: {recent_window: 2}\ndataset: {samples: 5}\n")
+    run_command("export", "sft", "--episodes", episodes, "--out", tmp_path / "out", "--config", recipe)
     records = [json.loads(line) for line in (tmp_path / "out/train.jsonl").read_text().splitlines()]
     assert len(records) == 5
     for record in records:
@@ -60,4 +60,4 @@ def test_sft_follows_a_recipe(episodes: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["sft", "robomemarena", "lerobot"])
 def test_a_folder_without_episodes(tmp_path: Path, kind: str) -> None:
     with pytest.raises(ValueError, match="no episodes under"):
-        predimem("export", kind, "--episodes", tmp_path, "--out", tmp_path / "out")
+        run_command("export", kind, "--episodes", tmp_path, "--out", tmp_path / "out")

@@ -224,7 +224,7 @@ def test_pictures_of_an_odd_size_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not LEROBOT_PYTHON, reason="PREDIMEM_LEROBOT_PYTHON names no Python that has lerobot")
+@pytest.mark.skipif(not LEROBOT_PYTHON, reason="PREDIMEM_LEROBOT_PYTHON names no Python 3.12 that has lerobot")
 def test_lerobot_itself_reads_it(exported: Path, episodes: list[Episode], tmp_path: Path) -> None:
     """In a process of its own: LeRobot needs other versions of Python and torch than ours."""
     script = Path(__file__).with_name("read_with_lerobot.py")

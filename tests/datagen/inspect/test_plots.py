@@ -16,7 +16,7 @@ from datagen.inspect.plots import PICTURES, draw, flagged_kinds, keyframe_config
 from datagen.inspect.show import show_episode
 from datagen.keyframes import KeyframeConfig, onsets
 from predimem.core.episodes import Episode
-from tests.datagen.oracle_episode import play_oracle
+from tests.datagen.inspect.oracle_episode import play_oracle
 
 EPSILON = KeyframeConfig(speed_epsilon_m_s=0.04)
 

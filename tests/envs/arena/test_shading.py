@@ -65,7 +65,7 @@ def test_shadows_are_cast_where_they_are_wanted(arm: Any) -> None:
 def test_pictures_are_the_same_without_what_is_out_of_view(arm: Any) -> None:
     capture: Any = Camera.capture
     if not hasattr(capture, "stock"):
-        pytest.skip("a GPU renders everything")
+        pytest.skip("a GPU renders what is out of view, too")
     rng = np.random.default_rng(0)
     hidden = []
     for _ in range(12):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from predimem.envs.mikasa import expert
-from tests.datagen.point_environment import CAMERA, PointEnvironment
+from tests.envs.mikasa.point_environment import CAMERA, PointEnvironment
 
 
 def at(environment: PointEnvironment, step: int, seed: int = 2) -> dict:

@@ -2,9 +2,6 @@
 
 import numpy as np
 import pytest
-
-pytest.importorskip("mikasa_robo_suite", reason="needs the `mikasa` extra")
-
 import torch
 
 from predimem.core.types import Observation, Tick
@@ -12,6 +9,7 @@ from predimem.envs.mikasa import harness as mikasa_harness
 from predimem.envs.mikasa import suite as mikasa
 from predimem.envs.mikasa.expert import expert_action
 
+pytestmark = pytest.mark.needs("suite")
 TASK = "RememberColor3-VLA-v0"
 SUITE_SEED = 4_242_424_242
 

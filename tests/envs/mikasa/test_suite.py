@@ -5,14 +5,13 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-pytest.importorskip("mikasa_robo_suite", reason="needs the `mikasa` extra")
-
 from predimem.core.interfaces import Environment
 from predimem.core.types import StepResult
 from predimem.envs.mikasa import suite as mikasa
 from predimem.envs.mikasa.expert import alternatives, expert_action, expert_subtask
 from predimem.envs.mikasa.state import FirstTouch
 
+pytestmark = pytest.mark.needs("suite")
 TASK = "RememberColor3-VLA-v0"
 SEED = 900_001
 

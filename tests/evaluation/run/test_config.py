@@ -14,7 +14,7 @@ from predimem.evaluation.run.config import EvaluationFile, PlayConfig, evaluatio
 from predimem.evaluation.run.migrations import modern_results
 from predimem.evaluation.run.names import missing_weights
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 FILE = """
 benchmark: arena
 episodes: 20

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +20,8 @@ from predimem.core.types import EpisodeResult, StepResult, Tick
 from predimem.evaluation.report.clips import Clip, choose_clips, clip_of, film_clip, read_clip
 from predimem.evaluation.run.evaluation import EvaluationConfig, run_evaluation
 from tests.evaluation.fake_player import FakePlayer, observation
-from tests.evaluation.test_report import Page
+from tests.evaluation.report.test_report import Page
+from tests.needs import find_browser
 
 STEPS, WRONG_FROM = 600, 300
 FACTS = json.dumps(
@@ -129,11 +129,13 @@ def test_the_report_shows_them(finished: tuple[Path, dict[str, Any]]) -> None:
     assert "<it>" not in text and "came out otherwise" not in text
 
 
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
+@pytest.mark.needs("browser")
 def test_a_browser_lays_the_report_out(finished: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
     out, _ = finished
     picture = tmp_path / "report.png"
-    command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
+    browser = find_browser()
+    assert browser is not None
+    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
     page = (out / "report.html").as_uri()
     subprocess.run([*command, "--window-size=900,2400", f"--screenshot={picture}", page], check=True, timeout=120)
     assert imageio.imread(picture)[..., :3].std() > 10  # something is on it

@@ -18,7 +18,7 @@ from predimem.evaluation.run.fingerprint import CourseDigest
 from predimem.evaluation.run.jobs import EvaluationError
 from predimem.evaluation.run.verify import format_verification, verify_results
 from tests.evaluation.fake_player import FakePlayer, play_frames
-from tests.evaluation.test_run import config
+from tests.evaluation.run.test_evaluation import config
 
 
 @dataclass

@@ -9,8 +9,8 @@ from predimem.evaluation.analysis.diagnosis import diagnose, format_diagnosis
 from predimem.evaluation.analysis.metrics import wilson_interval
 from predimem.evaluation.analysis.retries import retry_counts, summarise_retries
 from predimem.evaluation.report.episode_log import LogRecorder
+from tests.evaluation.analysis.test_diagnosis import row
 from tests.evaluation.logs import FIRST, PICK, SECOND, STAND, log
-from tests.evaluation.test_diagnosis import row
 
 
 def test_an_attempt_is_of_the_subtask_that_was_named() -> None:

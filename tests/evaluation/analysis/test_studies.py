@@ -16,7 +16,7 @@ from predimem.evaluation.run.evaluation import EvaluationConfig, run_evaluation
 from predimem.evaluation.run.names import missing_weights
 from tests.evaluation.fake_player import FakePlayer
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def test_a_study_is_drawn_and_shown(tmp_path: Path) -> None:

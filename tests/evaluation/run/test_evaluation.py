@@ -17,7 +17,7 @@ import pytest
 from predimem.evaluation.run.evaluation import EvaluationConfig, EvaluationError, format_table, run_evaluation
 from tests.evaluation.fake_player import FakePlayer, broken_player, suicidal_player
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 TASKS = ("RememberColor3-VLA-v0", "RememberColor9-VLA-v0")
 
 
@@ -148,7 +148,7 @@ from functools import partial
 from pathlib import Path
 from predimem.evaluation.run.evaluation import run_evaluation
 from tests.evaluation.fake_player import FakePlayer
-from tests.evaluation.test_run import config
+from tests.evaluation.run.test_evaluation import config
 run_evaluation(config(Path(sys.argv[1]), workers=2), partial(FakePlayer, delay_s=0.3))
 """
 

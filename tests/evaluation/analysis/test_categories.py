@@ -13,8 +13,8 @@ from predimem.evaluation.analysis.categories import format_categories, summarise
 from predimem.evaluation.analysis.metrics import mean_interval, wilson_interval
 from predimem.evaluation.report.summary import summarise, summarise_means
 from predimem.evaluation.run.evaluation import EvaluationConfig, run_evaluation
+from tests.evaluation.analysis.test_metrics import row
 from tests.evaluation.fake_player import FakePlayer
-from tests.evaluation.test_metrics import row
 
 CATEGORIES = {"counting": ["pour twice"], "sequence": ["first", "second", "not played"], "occlusion": ["hidden"]}
 # task: (status, stages passed) of each episode; 4 stages each

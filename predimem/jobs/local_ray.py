@@ -1,0 +1,29 @@
+"""A Ray cluster of this process, on this machine."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+from typing import Any
+
+# How long Ray's two programs may take to start. Its own limits, 30 s each, are too short for a machine that is busy.
+PATIENCE_S = {"RAY_gcs_server_port_wait_time_s": "120", "RAY_raylet_start_wait_time_s": "120"}
+
+
+def start_local_ray(cpus: float, gpus: float = 0.0) -> None:
+    """Start a cluster of this size, which ends with `ray.shutdown()`. Raises ValueError where that fails.
+
+    The environment variables in `PATIENCE_S` overrule it where they are set.
+    """
+    import ray
+
+    for name, value in {"RAY_USAGE_STATS_ENABLED": "0", **PATIENCE_S}.items():
+        os.environ.setdefault(name, value)
+    size: dict[str, Any] = {"num_cpus": max(1, math.ceil(cpus))}
+    if gpus:
+        size["num_gpus"] = math.ceil(gpus)
+    try:
+        ray.init(address="local", include_dashboard=False, log_to_driver=False, logging_level=logging.WARNING, **size)
+    except Exception as error:  # Ray says with a plain Exception that the machine is too busy
+        raise ValueError(f"Ray cannot be started on this machine: {error}") from error
