@@ -3,7 +3,8 @@
 Deterministic and without dependencies; it does not look at the picture. What goes without saying is added: a
 drawer is opened before something is put into it, an object picked up before it is placed, and all drawers are
 looked into before "the empty one" is used. Every word has to be known and every thing that is named has to be
-used, so that what is not understood is an error; wrong steps are still possible (figures: docs/reports/2026-11-data-generation.md).
+used, so that what is not understood is an error; wrong steps are still possible
+(docs/reports/2026-11-data-generation.md has figures).
 """
 
 from __future__ import annotations

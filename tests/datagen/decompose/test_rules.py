@@ -89,7 +89,7 @@ def test_a_paraphrase_is_decomposed_rightly_or_refused(case: dict[str, Any]) -> 
 
 
 def test_how_many_paraphrases_are_understood() -> None:
-    """The figures of docs/reports/2026-11-data-generation.md. Round 0 was written before the rules, the others after them."""
+    """The figures of docs/reports/2026-11-data-generation.md. Only round 0 was written before the rules."""
     assert [sum(case["round"] == r for case in PARAPHRASES) for r in range(4)] == [30, 15, 15, 15]
     for when, figures in (("first_run", [27, 6, 6, 8]), ("now", [29, 15, 14, 9])):
         assert [sum(c[when] == "passed" for c in PARAPHRASES if c["round"] == r) for r in range(4)] == figures
