@@ -1,10 +1,8 @@
 """Decomposition without a model, for the instructions of the arena and for wording that is close to theirs.
 
-Deterministic and without dependencies; it does not look at the picture. What goes without saying is added: a
-drawer is opened before something is put into it, an object picked up before it is placed, and all drawers are
-looked into before "the empty one" is used. Every word has to be known and every thing that is named has to be
-used, so that what is not understood is an error; wrong steps are still possible
-(docs/reports/2026-11-data-generation.md has figures).
+An instruction is cut into clauses of a few known forms (`sentences`), which are composed into steps (`composer`).
+It needs no network, looks at no image, and gives the same steps each time. What it does not know it refuses: steps
+that were not asked for are worse than none. Free wording is for a vision-language model (`vlm`).
 """
 
 from __future__ import annotations
