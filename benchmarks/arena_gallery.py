@@ -30,7 +30,7 @@ HEAD = """# Gallery of the arena
 
 Both cameras in the middle of an episode of the oracle agent, seed {seed}; made by
 `python benchmarks/arena_gallery.py`. What there is to remember in each task: [the tasks](arena-tasks.md); how to
-play one and film it: [the arena](arena.md).
+play one and film it: [the arena](guides/arena.md).
 """
 
 

@@ -1,4 +1,4 @@
-"""A task of the arena in one file: `predimem play --task examples/tidy_the_table.py` (see docs/new-task.md).
+"""A task of the arena in one file: `predimem play --task examples/tidy_the_table.py` (see docs/guides/own-task.md).
 
 One of two baskets has a red mat on its floor. The butter goes onto it and covers it, so when it is the
 popcorn's turn, with a drawer opened and shut in between, only memory tells which basket was the marked one.

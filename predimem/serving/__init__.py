@@ -1,1 +1,1 @@
-"""The asynchronous inference server: PrediMem behind openpi's websocket protocol (docs/serving.md)."""
+"""The asynchronous inference server: PrediMem behind openpi's websocket protocol (docs/guides/serving.md)."""

@@ -1,4 +1,4 @@
-"""A task in a file of its own: Python that defines TASK, anywhere on disk (docs/new-task.md)."""
+"""A task in a file of its own: Python that defines TASK, anywhere on disk (docs/guides/own-task.md)."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def test_a_paraphrase_is_decomposed_rightly_or_refused(case: dict[str, Any]) -> 
 
 
 def test_how_many_paraphrases_are_taken() -> None:
-    """These are the figures of docs/datagen.md; by the tests above nothing is decomposed wrongly."""
+    """These are the figures of docs/guides/data.md; by the tests above nothing is decomposed wrongly."""
     assert (len(KNOWN), len(KNOWN) * len(SMALL_CHANGES)) == (38, 456)
     assert Counter(case["taken"] for case in PARAPHRASES) == {True: 7, False: 68}
     assert {case["task_id"] for case in PARAPHRASES} == {task.task_id for task in TASKS}

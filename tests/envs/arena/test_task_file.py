@@ -235,7 +235,7 @@ class High:
 
 
 def test_the_page_has_the_example_and_names_all_that_there_is() -> None:
-    page = (EXAMPLE.parents[1] / "docs" / "new-task.md").read_text()
+    page = (EXAMPLE.parents[1] / "docs" / "guides" / "own-task.md").read_text()
     assert f"```python\n{EXAMPLE.read_text()}```" in page
     names = {*OBJECTS, *PLACES, *FIXTURES, *DRAWERS, *POUR_RADIUS_M, *CATEGORIES} - {"cabinet"}
     assert [name for name in sorted(names) if f"`{name}`" not in page and f'`"{name}"`' not in page] == []

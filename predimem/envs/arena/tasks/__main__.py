@@ -28,11 +28,11 @@ begins, so that it has to come from earlier observations or from what was done b
 
 - **occlusion**: it is shut in a drawer, or in the microwave, whose left half the cameras hardly see even when it is
   open. What lies in an open drawer, in a basket, on a plate or in the pan counts as seen.
-- **counting**: how often it was poured. The picture is the same before the first pour, between the two and after the
+- **counting**: how often it was poured. The image is the same before the first pour, between the two and after the
   second, so both pours and the subtask after them depend on it.
 - **transferring**: which of two identical containers is the source. Nothing on them tells.
 - **sequence**: the outcome of an earlier step: which basket was the marked one, when the first object covers the mark,
-  or that it was poured, when the picture is again as it was at first.
+  or that it was poured, when the image is again as it was at first.
 
 The first subtask never depends on memory, nor does the first look into a drawer (7 of 9 subtasks of a drawer search
 depend on it, as in the paper).

@@ -1,0 +1,175 @@
+"""The tables of docs/results.md, worked out again from the episodes of results/*.json.
+
+    python benchmarks/results_page.py            # writes them into the page, between its `<!-- table: NAME -->` marks
+
+`tests/test_docs.py` holds the page to these tables.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from predimem.evaluation.analysis.compact import episodes_of
+from predimem.evaluation.report.summary import compare, summarise, summarise_means
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "results.md"
+BLOCK = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
+
+LEARNED = (
+    ("arena_learned", "predimem"),
+    ("arena_oracle_memory", "oracle-memory"),
+    ("arena_learned_ablations", "no-head"),
+    ("arena_learned_ablations", "no-keyframes"),
+    ("arena_learned_memories", "native-video"),
+    ("arena_learned_memories", "text-memory"),
+    ("arena_learned_memories", "no-robot-data"),
+    ("arena_reactive", "reactive"),
+)
+SKILLS = (
+    ("arena_planners", "predimem-skills"),
+    ("arena_planners", "no-head-skills"),
+    ("arena_planners", "no-keyframes-skills"),
+    ("arena_memories", "native-video-skills"),
+    ("arena_memories", "text-memory-skills"),
+    ("arena_no_robot_data", "no-robot-data-skills"),
+)
+OTHERS = (
+    ("arena_expert_hand", "oracle-memory-expert"),
+    ("arena_expert_hand", "predimem-expert"),
+    ("arena_slips", "oracle-memory-skills-slips"),
+    ("arena_slips", "predimem-skills-slips"),
+)
+WINDOWS = {"window-1": "1", "window-2": "2", "full": "3", "window-5": "5", "window-8": "8"}
+CAPACITIES = {"keyframes-2": "2", "keyframes-4": "4", "keyframes-8": "8", "full": "unlimited"}
+LATENCIES = {"latency-0": "0", "full": "0.2", "latency-1": "1", "latency-2": "2", "latency-4": "4"}
+SIZES = {"size-small": "1 x 128", "full": "3 x 256", "size-large": "6 x 512"}
+CATEGORIES = ("transferring", "occlusion", "counting", "sequence")
+UNKNOWN = ("plan_age_steps", "stale_action_ratio", "held_action_ratio", "keyframes", "wall_s")  # not in compact files
+
+Which = tuple[str, str]  # a results file without its ending, an agent config of it
+
+
+@cache
+def results_of(name: str) -> dict[str, Any]:
+    return json.loads((ROOT / "results" / f"{name}.json").read_text())
+
+
+@cache
+def episodes(which: Which) -> list[dict[str, Any]]:
+    blank = dict.fromkeys(UNKNOWN) | {"metrics": {}, "s1_ms": [], "s2_ms": []}
+    return [blank | row for row in episodes_of(results_of(which[0])) if row["agent"] == which[1]]
+
+
+@cache
+def means(which: Which, category: str = "") -> dict[str, Any]:
+    """TSR and CSR with their intervals, over all tasks or over those of one category."""
+    members = results_of(which[0])["categories"][category]["tasks"] if category else None
+    rows = [row for row in episodes(which) if members is None or row["task"] in members]
+    tasks = dict.fromkeys(row["task"] for row in rows)
+    table = {task: {which[1]: summarise([row for row in rows if row["task"] == task])} for task in tasks}
+    return summarise_means(rows, [which[1]], table)[which[1]]
+
+
+def tsr(cell: dict[str, Any]) -> str:
+    return _rate(cell["success"], cell["ci_low"], cell["ci_high"])
+
+
+def csr(cell: dict[str, Any]) -> str:
+    return _rate(cell["csr"], cell["csr_ci_low"], cell["csr_ci_high"])
+
+
+def _rate(value: float, low: float, high: float) -> str:
+    return f"{100 * value:.1f} [{100 * low:.0f}, {100 * high:.0f}]"
+
+
+def markdown(head: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+    cells = [head, ["---"] * len(head), *lines]
+    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in cells)
+
+
+def overall(which: Sequence[Which]) -> str:
+    lines = []
+    for file, agent in which:
+        found, link = means((file, agent)), f"[{file}](../results/{file}.json)"
+        lines.append((f"`{agent}`", found["n"], tsr(found), csr(found), results_of(file)["revision"][:7], link))
+    return markdown(("agent config", "episodes", "TSR, % [95 %]", "CSR, % [95 %]", "revision", "file"), lines)
+
+
+def by_category(which: Sequence[Which]) -> str:
+    lines = ((f"`{one[1]}`", means(one)["n"] // 26, *(tsr(means(one, c)) for c in CATEGORIES)) for one in which)
+    return markdown(("agent config", "episodes a task", *CATEGORIES), lines)
+
+
+def pairs(pairings: Sequence[tuple[Which, Which]]) -> str:
+    head = ("first", "second", "pairs", "only first succeeds", "only second", "p", "CSR, first minus second [95 %]")
+    return markdown(head, (_pair(first, second) for first, second in pairings))
+
+
+def _pair(first: Which, second: Which) -> tuple[object, ...]:
+    rows = [*episodes(first), *episodes(second)]
+    tasks = list(dict.fromkeys(row["task"] for row in rows))
+    found = compare(rows, tasks, [first[1], second[1]])["results"]["all tasks"][second[1]]
+    low, high = 100 * found["csr_difference_ci_low"], 100 * found["csr_difference_ci_high"]
+    difference = f"{100 * found['csr_difference']:+.1f} [{low:+.0f}, {high:+.0f}]"
+    counts = (found["n"], found["only_reference"], found["only_other"], f"{found['p_value']:.1g}")
+    return (f"`{first[1]}`", f"`{second[1]}`", *counts, difference)
+
+
+def study(file: str, quantity: str, values: dict[str, str]) -> str:
+    lines = []
+    for agent, value in values.items():
+        found = means((file, agent))
+        lines.append((value, f"`{agent}`", found["n"], tsr(found), csr(found)))
+    return markdown((quantity, "agent config", "episodes", "TSR, % [95 %]", "CSR, % [95 %]"), lines)
+
+
+def planner_figures(which: Sequence[Which]) -> str:
+    head = (
+        *("agent config", "episodes", "right at switches, %", "right elsewhere, %", "early, %", "late, %", "never, %"),
+        *("delay, s", "false starts", "keyframe precision, %", "keyframe recall, %"),
+    )
+    return markdown(head, (_planner(file, agent) for file, agent in which))
+
+
+def _planner(file: str, agent: str) -> tuple[object, ...]:
+    found = results_of(file)["diagnosis"][agent]
+    figures = found["planner"]
+    shares = ("accuracy_boundary", "accuracy_inside", "premature", "late", "missed")
+    kept = ("keyframe_precision", "keyframe_recall")
+    percent = {name: f"{100 * figures[name]:.1f}" for name in shares}
+    percent |= {name: f"{100 * figures[name]:.1f}" if figures["keyframes"] else "-" for name in kept}
+    middle = (f"{figures['delay_median_s']:.2f}", figures["false_starts"])
+    return (f"`{agent}`", found["n"], *(percent[name] for name in shares), *middle, *(percent[name] for name in kept))
+
+
+FULL, WITH_SKILLS = LEARNED[0], SKILLS[0]
+TABLES: dict[str, Callable[[], str]] = {
+    "learned": lambda: overall(LEARNED),
+    "learned-categories": lambda: by_category(LEARNED),
+    "learned-pairs": lambda: pairs([(FULL, other) for other in LEARNED[1:]]),
+    "skills": lambda: overall(SKILLS),
+    "skills-categories": lambda: by_category(SKILLS),
+    "skills-pairs": lambda: pairs([(WITH_SKILLS, other) for other in SKILLS[1:]]),
+    "planners": lambda: planner_figures([FULL, *SKILLS[:5]]),
+    "others": lambda: overall(OTHERS),
+    "others-pairs": lambda: pairs([OTHERS[0:2], OTHERS[2:4]]),
+    "windows": lambda: study("arena_windows", "timesteps", WINDOWS),
+    "sizes": lambda: study("arena_sizes", "layers x MLP width", SIZES),
+    "capacities": lambda: study("arena_studies", "keyframes", CAPACITIES),
+    "latencies": lambda: study("arena_studies", "S2's latency, s", LATENCIES),
+}
+
+
+def filled(page: str) -> str:
+    """The page with its tables made afresh. Raises KeyError for the mark of an unknown table."""
+    return BLOCK.sub(lambda match: f"{match[1]}{TABLES[match[2]]()}\n{match[3]}", page)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

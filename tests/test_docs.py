@@ -1,0 +1,66 @@
+"""The Markdown pages: links lead to files and headings that exist, and the results page agrees with results/."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from benchmarks import results_page
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+CODE_BLOCK = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)\s]+)\)|(?:src|srcset|href)=\"([^\"]+)\"")
+HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
+ANCHOR = re.compile(r"<a (?:id|name)=\"([^\"]+)\"")
+
+
+def prose(page: Path) -> str:
+    return CODE_BLOCK.sub("", page.read_text(encoding="utf-8"))
+
+
+def anchors(page: Path) -> set[str]:
+    """As GitHub names headings: lower case, without punctuation, spaces become hyphens; equal ones are numbered."""
+    found: set[str] = set(ANCHOR.findall(prose(page)))
+    for heading in HEADING.findall(prose(page)):
+        text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).strip().lower()
+        name = re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
+        number = 0
+        while (numbered := f"{name}-{number}" if number else name) in found:
+            number += 1
+        found.add(numbered)
+    return found
+
+
+def broken_links(page: Path) -> list[str]:
+    broken = []
+    for groups in LINK.findall(prose(page)):
+        link = next(filter(None, groups))
+        if re.match(r"[a-z]+:", link):
+            continue  # another site
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists():
+            broken.append(f"{link}: there is no such file")
+        elif anchor and (target.suffix != ".md" or anchor not in anchors(target)):
+            broken.append(f"{link}: {target.name} has no such heading")
+    return broken
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+def test_relative_links_lead_somewhere(page: Path) -> None:
+    assert broken_links(page) == []
+
+
+def test_a_broken_link_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# A title, with `code`\n[a](#a-title-with-code) [b](#b) [c](none.md)\n```\n[d](none.md)\n```\n")
+    assert broken_links(page) == ["#b: page.md has no such heading", "none.md: there is no such file"]
+
+
+def test_the_results_page_has_the_figures_of_the_results_files() -> None:
+    page = results_page.PAGE.read_text(encoding="utf-8")
+    assert {name for _, name, _ in results_page.BLOCK.findall(page)} == set(results_page.TABLES)
+    assert page == results_page.filled(page), "make it afresh: python benchmarks/results_page.py"
