@@ -19,7 +19,7 @@ from predimem.core.config import ConfigError, load_config
 from predimem.core.episodes import Episode, episode_path, list_episodes, load_episode
 from predimem.jobs.runner import BackendConfig
 from predimem.jobs.tasks import Job
-from tests.datagen.point_environment import PointEnvironment
+from tests.envs.mikasa.point_environment import PointEnvironment
 
 ROOT = Path(__file__).parents[3]
 CLEAN = PerturbationConfig(noise_share=0.0, detour_share=0.0)
