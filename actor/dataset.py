@@ -26,7 +26,7 @@ class SamplingConfig:
 
     prompts_per_frame: prompts that share one image encoding. instruction_share: prompts that are the
     task instruction (the reactive baseline's prompt), labelled with the goal's chunk and no target, which no
-    picture shows; in episodes without a goal with chunk and target of the current subtask.
+    image shows; in episodes without a goal with chunk and target of the current subtask.
     hold_share: prompts whose subtask has no target although others have; idle_share: frames in which
     no subtask has a target. brightness and shift_px augment images; pointing targets move along.
     """
@@ -65,7 +65,7 @@ class Batch:
 
 
 class FrameSet:
-    """The frames of some episodes. Pictures are kept in memory as uint8 of the model's image size, or, without
+    """The frames of some episodes. Images are kept in memory as uint8 of the model's image size, or, without
     `in_memory`, read from the episode files and resized for each batch, which gives the same batches.
 
     active: (episode, step) where some prompt has a target; idle: where every prompt means to hold.
@@ -166,14 +166,14 @@ class FrameSet:
         return labels.subtasks[k], labels.chunks[t, k], labels.targets_m[t, k], labels.pixels[t, k]
 
     def _resized(self, frames: Frames) -> Frames:
-        return Frames(np.stack([self._resize(picture) for picture in frames.pictures]), frames.rows)
+        return Frames(np.stack([self._resize(image) for image in frames.images]), frames.rows)
 
 
 def load_frame_sets(
     roots: str | Path | Sequence[str | Path], config: ActorConfig, val_every: int, memory_gb: float = math.inf
 ) -> tuple[FrameSet, FrameSet]:
     """Training and validation frames of the episodes under one root or several; every `val_every`-th episode (in
-    the fixed order of `list_episodes`, root by root) is for validation. Evaluation seeds are refused. Pictures that
+    the fixed order of `list_episodes`, root by root) is for validation. Evaluation seeds are refused. Images that
     would take more than `memory_gb` in all are left in the files.
     """
     folders = [roots] if isinstance(roots, str | Path) else list(roots)
@@ -188,8 +188,8 @@ def load_frame_sets(
         _check(path, episode, config)
     train = [episode for i, episode in enumerate(episodes) if i % val_every]
     val = [episode for i, episode in enumerate(episodes) if i % val_every == 0]
-    pictures = sum(len(episode.images[name].pictures) for episode in episodes for name in cameras)
-    in_memory = pictures * size**2 * 3 <= memory_gb * 1e9
+    images = sum(len(episode.images[name].images) for episode in episodes for name in cameras)
+    in_memory = images * size**2 * 3 <= memory_gb * 1e9
     return FrameSet(train, cameras, horizon, size, in_memory), FrameSet(val, cameras, horizon, size, in_memory)
 
 

@@ -13,7 +13,7 @@ import json
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -38,7 +38,7 @@ from actor.weights import (
     save_actor,
     tokenizer_path,
 )
-from predimem.core.config import from_dict, to_dict
+from predimem.core.config import from_dict, in_todays_words, to_dict
 from predimem.core.episodes import list_episodes
 from predimem.core.seeds import ACTOR_DAGGER_SEEDS
 
@@ -46,7 +46,7 @@ CHECKPOINT_FILE = "checkpoint.pt"
 LOG_FILE = "log.jsonl"
 SUMMARY_FILE = "summary.json"
 _FOLDERS = ("episodes", "more_episodes", "out")
-_MAY_CHANGE = (*_FOLDERS, "threads", "pictures_gb", "checkpoint_every", "validate_every", "log_every")
+_MAY_CHANGE = (*_FOLDERS, "threads", "images_gb", "checkpoint_every", "validate_every", "log_every")
 
 
 @dataclass(frozen=True)
@@ -112,8 +112,10 @@ class ActorTrainConfig:
     more_episodes: further folders of episodes. init_from: a safetensors file under openpi's names to start from
     (its action head must fit). continue_from: a weights folder to start from, its statistics and tokenizer kept;
     words that it does not know are added to a tiny tokenizer.
-    pictures_gb: pictures that would take more memory than this are read from the files for each batch.
+    images_gb: images that would take more memory than this are read from the files for each batch.
     """
+
+    FORMER_NAMES: ClassVar[dict[str, str]] = {"pictures_gb": "images_gb"}
 
     episodes: str = "runs/data/mikasa"
     out: str = "runs/train/actor"
@@ -125,7 +127,7 @@ class ActorTrainConfig:
     device: str = "cpu"
     bfloat16: bool = False
     threads: int | None = None
-    pictures_gb: float = 2.0
+    images_gb: float = 2.0
     val_every: int = 10
     flow_samples: int = 2
     checkpoint_every: int = 100
@@ -164,7 +166,7 @@ def train(
     run = Path(config.out)
     checkpoint = _previous(run, config, resume)
     roots = (config.episodes, *config.more_episodes)
-    train_frames, val_frames = load_frame_sets(roots, config.actor, config.val_every, config.pictures_gb)
+    train_frames, val_frames = load_frame_sets(roots, config.actor, config.val_every, config.images_gb)
     stats, tokenizer = _prepare(run, config, train_frames, fresh=checkpoint is None)
     preprocess = Preprocessor(config.actor, stats, tokenizer)
     learner = _new_learner(config, train_frames, tokenizer)
@@ -293,7 +295,7 @@ def _previous(run: Path, config: ActorTrainConfig, resume: bool) -> Checkpoint |
     if not resume:
         raise ValueError(f"{run} already holds a run: pass --resume to go on with it, or choose another --out")
     checkpoint = load_checkpoint(path)
-    before, now = checkpoint.config, to_dict(config)
+    before, now = in_todays_words(ActorTrainConfig, checkpoint.config), to_dict(config)
     for name in now:
         if name not in _MAY_CHANGE and json.dumps(before.get(name)) != json.dumps(now[name]):
             raise ValueError(f"{run} was trained with {name} = {before.get(name)}, the config says {now[name]}")

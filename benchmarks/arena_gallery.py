@@ -1,8 +1,8 @@
-"""Makes docs/gallery.md: one picture of every task of the arena, from the middle of an oracle's episode.
+"""Makes docs/gallery.md: one image of every task of the arena, from the middle of an oracle's episode.
 
     python benchmarks/arena_gallery.py [--seed 0] [--tasks 4,10]
 
-Pictures go to docs/images/arena/ (both cameras side by side, JPEG). With --tasks only their pictures are
+Images go to docs/images/arena/ (both cameras side by side, JPEG). With --tasks only their images are
 made anew; the page is always written for all tasks. About ten seconds a task.
 """
 
@@ -35,37 +35,37 @@ play one and film it: [the arena](guides/arena.md).
 
 
 class Snapshots:
-    """A Subscriber. `pictures`: what the cameras saw every so many steps, in order."""
+    """A Subscriber. `images`: what the cameras saw every so many steps, in order."""
 
     every_steps = 40
 
     def __init__(self) -> None:
-        self.pictures: list[np.ndarray] = []
+        self.images: list[np.ndarray] = []
 
     def on_reset(self, observation: Observation, instruction: str, episode_id: str) -> None:
         pass
 
     def on_step(self, observation: Observation, action: np.ndarray, tick: Tick, result: StepResult) -> None:
         if observation.step % self.every_steps == 0:
-            self.pictures.append(np.concatenate(list(observation.images.values()), axis=1))
+            self.images.append(np.concatenate(list(observation.images.values()), axis=1))
 
     def on_end(self, result: EpisodeResult) -> None:
         pass
 
 
-def picture_path(task: Task) -> Path:
+def image_path(task: Task) -> Path:
     return DOCS / "images" / "arena" / f"{task.task_id:02d}.jpg"
 
 
 def take_picture(player: BenchmarkPlayer, task: Task, seed: int) -> None:
-    """Raises RuntimeError for an episode that crashed; one that failed is a picture like any other."""
+    """Raises RuntimeError for an episode that crashed; one that failed is an image like any other."""
     snapshots = Snapshots()
     result = player.play(task.name, "oracle", seed, [snapshots])
     if result.status == "error":
         raise RuntimeError(f"{task.name}: {result.message}")
-    middle = snapshots.pictures[len(snapshots.pictures) // 2]
-    picture_path(task).parent.mkdir(parents=True, exist_ok=True)
-    Image.fromarray(middle).save(picture_path(task), quality=QUALITY, optimize=True)
+    middle = snapshots.images[len(snapshots.images) // 2]
+    image_path(task).parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(middle).save(image_path(task), quality=QUALITY, optimize=True)
 
 
 def page(seed: int) -> str:
@@ -74,7 +74,7 @@ def page(seed: int) -> str:
         parts.append(f"## {category.capitalize()}\n")
         for task in TASKS:
             if task.category == category:
-                image = picture_path(task).relative_to(DOCS).as_posix()
+                image = image_path(task).relative_to(DOCS).as_posix()
                 parts.append(f"**{task.task_id} {task.title}** (`{task.name}`)\n\n![{task.title}]({image})\n")
     return "\n".join(parts)
 
@@ -89,8 +89,8 @@ def main() -> None:
         for task in tqdm(tasks, unit="task"):
             take_picture(player, task, arguments.seed)
     (DOCS / "gallery.md").write_text(page(arguments.seed))
-    size = sum(path.stat().st_size for path in picture_path(TASKS[0]).parent.glob("*.jpg"))
-    print(f"{DOCS / 'gallery.md'}: pictures of {size / 1024:.0f} KiB in all")
+    size = sum(path.stat().st_size for path in image_path(TASKS[0]).parent.glob("*.jpg"))
+    print(f"{DOCS / 'gallery.md'}: images of {size / 1024:.0f} KiB in all")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     python benchmarks/arena_labels.py [--seeds 2] [--first-seed 910000] [--steps 4]
 
 Every `--steps` control steps the expert without memory is asked for a chunk, which is played as it is. A subtask is
-followed by the next one some steps after its condition holds, as in an arena that is told what is due. No pictures.
+followed by the next one some steps after its condition holds, as in an arena that is told what is due. No images.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Speed and memory of the arena's environments: one task per category, without pictures and with both cameras.
+"""Speed and memory of the arena's environments: one task per category, without images and with both cameras.
 
     python benchmarks/arena_speed.py > docs/benchmarks/arena_speed.md
 
 Every measurement has a process to itself; the figures are medians over `--repeats` of them. The arm moves
-about with small random actions; with pictures, both cameras are rendered at every step. `make` is the
+about with small random actions; with images, both cameras are rendered at every step. `make` is the
 first environment of a process, with the libraries loaded; `reset` includes the first observation.
 Memory is resident memory: of the process with its first environment, libraries included, and what each
 further environment adds.
@@ -20,9 +20,9 @@ import sys
 import time
 from typing import Any
 
-PICTURES_PX = (0, 128, 256)  # 0: no pictures
+IMAGES_PX = (0, 128, 256)  # 0: no images
 CONTROL_MODES = ("pd_joint_pos", "pd_ee_delta_pose")
-HEADER = "| task | pictures | pd_joint_pos, steps/s | pd_ee_delta_pose, steps/s | make | reset | first | each further |"
+HEADER = "| task | images | pd_joint_pos, steps/s | pd_ee_delta_pose, steps/s | make | reset | first | each further |"
 
 
 def measure(task_id: int, px: int, steps: int) -> dict[str, float]:
@@ -92,7 +92,7 @@ def report(tasks: list[int] | None, repeats: int, steps: int) -> None:
         chosen = [next(task for task in TASKS if task.category == category) for category in CATEGORIES]
     else:
         chosen = [task_of(number) for number in tasks]
-    runs = [(task, px) for task in chosen for px in PICTURES_PX]
+    runs = [(task, px) for task in chosen for px in IMAGES_PX]
     found: dict[tuple[int, int], list[dict[str, float]]] = {(task.task_id, px): [] for task, px in runs}
     load_before = os.getloadavg()[0]
     for task, px in tqdm([run for _ in range(repeats) for run in runs], unit="process"):
@@ -106,7 +106,7 @@ def report(tasks: list[int] | None, repeats: int, steps: int) -> None:
         f"revision {commit}{' with changes' if dirty else ''}; medians of {repeats} processes, {steps} steps each ",
         end="",
     )
-    print(f"({steps // 10} with pictures); load average {load_before:.1f} before, {os.getloadavg()[0]:.1f} after.\n")
+    print(f"({steps // 10} with images); load average {load_before:.1f} before, {os.getloadavg()[0]:.1f} after.\n")
     print(HEADER)
     print("| --- | --- " + "| ---: " * 6 + "|")
     for task, px in runs:
@@ -123,7 +123,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--tasks", type=int, nargs="+", help="task numbers (default: the first of each category)")
     parser.add_argument("--repeats", type=int, default=3, help="processes for each figure")
-    parser.add_argument("--steps", type=int, default=1000, help="control steps without pictures; a tenth with")
+    parser.add_argument("--steps", type=int, default=1000, help="control steps without images; a tenth with")
     parser.add_argument("--one", type=int, nargs=2, metavar=("TASK", "PX"), help="measure one, print JSON")
     args = parser.parse_args()
     if min(args.repeats, args.steps // 10) < 1:

@@ -1,4 +1,4 @@
-"""How many episodes an hour data generation makes, and where the time goes: 1 and 2 workers, pictures at 20 and 10 Hz.
+"""How many episodes an hour data generation makes, and where the time goes: 1 and 2 workers, images at 20 and 10 Hz.
 
     .venv/bin/python benchmarks/datagen_throughput.py [--tasks 6,18,25,12] [--seeds 2] [--out throughput.md]
 
@@ -24,12 +24,12 @@ from datagen.generation import run_generation
 from predimem.evaluation.run.machine import machine, revision
 from predimem.jobs.runner import BackendConfig
 
-WAYS = (  # name, workers, a picture every so many control steps
-    ("1 worker, pictures at 20 Hz", 1, 1),
-    ("1 worker, pictures at 10 Hz", 1, 2),
-    ("2 workers, pictures at 10 Hz", 2, 2),
+WAYS = (  # name, workers, an image every so many control steps
+    ("1 worker, images at 20 Hz", 1, 1),
+    ("1 worker, images at 10 Hz", 1, 2),
+    ("2 workers, images at 10 Hz", 2, 2),
 )
-STAGES = ("pictures", "physics", "skills", "look", "writing", "reset")
+STAGES = ("images", "physics", "skills", "look", "writing", "reset")
 
 
 def main() -> None:
@@ -43,13 +43,13 @@ def main() -> None:
     for name, workers, every in tqdm(WAYS, unit="way", file=sys.stderr):
         with tempfile.TemporaryDirectory() as folder:
             config = GenerationConfig(
-                out=folder, tasks=tuple(given.tasks.split(",")), episodes=given.seeds, picture_every=every
+                out=folder, tasks=tuple(given.tasks.split(",")), episodes=given.seeds, image_every=every
             )
             rows.append(_row(name, config, workers))
     commit, dirty = revision()
     state = " with changes" if dirty else ""
     made = f"{machine()['cpu']}, {machine()['cores']} cores, revision {str(commit)[:7]}{state}"
-    head = ["", "kept", "episodes/hour", "kept control steps/s", "pictures/s"]
+    head = ["", "kept", "episodes/hour", "kept control steps/s", "images/s"]
     head += [f"{stage}, ms/step" for stage in STAGES]
     table = "\n".join(
         [
@@ -74,10 +74,10 @@ def _row(name: str, config: GenerationConfig, workers: int) -> str:
     for outcome in outcomes:
         stages.update(outcome.report["stage_seconds"])
     cells = " | ".join(f"{stages[stage] / played * 1e3:.1f}" for stage in STAGES)
-    pictures = 2 * steps / config.picture_every
+    images = 2 * steps / config.image_every
     return (
         f"| {name} | {len(kept)}/{len(outcomes)} | {len(kept) / seconds * 3600:.0f} | {steps / seconds:.1f} "
-        f"| {pictures / seconds:.1f} | {cells} |"
+        f"| {images / seconds:.1f} | {cells} |"
     )
 
 

@@ -1,8 +1,8 @@
-"""Ways to keep the pictures of an episode: bytes, and milliseconds to write one and to read a random one.
+"""Ways to keep the images of an episode: bytes, and milliseconds to write one and to read a random one.
 
     python benchmarks/episode_files.py EPISODE.h5
 
-One HDF5 chunk for each picture with each of HDF5's filters, and PNG files as rows of bytes.
+One HDF5 chunk for each image with each of HDF5's filters, and PNG files as rows of bytes.
 """
 
 from __future__ import annotations
@@ -31,45 +31,45 @@ PNG_LEVELS = (1, 6)
 
 
 def measure(
-    name: str, path: Path, pictures: np.ndarray, options: dict[str, Any], pack: Callable, unpack: Callable
+    name: str, path: Path, images: np.ndarray, options: dict[str, Any], pack: Callable, unpack: Callable
 ) -> None:
-    order = np.random.default_rng(0).permutation(len(pictures))
+    order = np.random.default_rng(0).permutation(len(images))
     began = time.perf_counter()
     with h5py.File(path, "w") as file:
-        dataset = file.create_dataset("pictures", **options)
-        for row, picture in enumerate(pictures):
-            dataset[row] = pack(picture)
+        dataset = file.create_dataset("images", **options)
+        for row, image in enumerate(images):
+            dataset[row] = pack(image)
     written = time.perf_counter()
     with h5py.File(path, "r") as file:
-        stored: Any = file["pictures"]
+        stored: Any = file["images"]
         for row in order:
             unpack(stored[row])
-        assert (unpack(stored[0]) == pictures[0]).all()
+        assert (unpack(stored[0]) == images[0]).all()
     read = time.perf_counter()
-    write_ms, read_ms = (1e3 * seconds / len(pictures) for seconds in (written - began, read - written))
-    print(f"| {name} | {path.stat().st_size / len(pictures) / 1e3:.1f} | {write_ms:.2f} | {read_ms:.2f} |")
+    write_ms, read_ms = (1e3 * seconds / len(images) for seconds in (written - began, read - written))
+    print(f"| {name} | {path.stat().st_size / len(images) / 1e3:.1f} | {write_ms:.2f} | {read_ms:.2f} |")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("episode", type=Path)
     episode = load_episode(parser.parse_args().episode)
-    pictures = np.concatenate([frames[frames.stored][:200] for frames in episode.images.values()])
-    print(f"{len(pictures)} pictures of {pictures[0].nbytes / 1e3:.1f} kB\n")
-    print("| | kB a picture | ms to write | ms to read |\n| --- | ---: | ---: | ---: |")
+    images = np.concatenate([frames[frames.stored][:200] for frames in episode.images.values()])
+    print(f"{len(images)} images of {images[0].nbytes / 1e3:.1f} kB\n")
+    print("| | kB an image | ms to write | ms to read |\n| --- | ---: | ---: | ---: |")
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "pictures.h5"
+        path = Path(folder) / "images.h5"
         for name, filters in FILTERS.items():
-            options = {"shape": pictures.shape, "dtype": np.uint8, "chunks": (1, *pictures.shape[1:]), **filters}
-            measure(name, path, pictures, options, lambda picture: picture, lambda stored: stored)
-        rows = {"shape": len(pictures), "dtype": h5py.vlen_dtype(np.uint8)}
+            options = {"shape": images.shape, "dtype": np.uint8, "chunks": (1, *images.shape[1:]), **filters}
+            measure(name, path, images, options, lambda image: image, lambda stored: stored)
+        rows = {"shape": len(images), "dtype": h5py.vlen_dtype(np.uint8)}
         for level in PNG_LEVELS:
-            measure(f"PNG {level}", path, pictures, rows, lambda p, level=level: _png(p, level), _from_png)
+            measure(f"PNG {level}", path, images, rows, lambda p, level=level: _png(p, level), _from_png)
 
 
-def _png(picture: np.ndarray, level: int) -> np.ndarray:
+def _png(image: np.ndarray, level: int) -> np.ndarray:
     buffer = io.BytesIO()
-    Image.fromarray(picture).save(buffer, "PNG", compress_level=level)
+    Image.fromarray(image).save(buffer, "PNG", compress_level=level)
     return np.frombuffer(buffer.getvalue(), np.uint8)
 
 

@@ -190,7 +190,7 @@ def heading(args: argparse.Namespace) -> str:
     return (
         "# Grasps from point clouds\n\nMade with `benchmarks/grasp.py`, which says what is counted: "
         f"{args.seeds} seeds from {args.first_seed} on, `{args.detector}`, `{args.control_mode}`, cameras of "
-        f"{args.depth_px} px. ms: processor time of one detection (one thread, without pictures), median. "
+        f"{args.depth_px} px. ms: processor time of one detection (one thread, without images), median. "
         "Failures: task:seed.\n\n"
         f"{here['cpu']}, {here['cores']} cores, {here['system']}, Python {here['python']}, {packages}; "
         f"revision {commit}{' with changes' if dirty else ''}; load average {os.getloadavg()[0]:.1f} at the end.\n"

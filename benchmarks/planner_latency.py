@@ -3,7 +3,7 @@
     OMP_NUM_THREADS=1 python benchmarks/planner_latency.py            # a tiny planner of the arena's config
     python benchmarks/planner_latency.py --planner DIR --device cuda  # any exported planner, such as the 8B model
 
-A robot's memory is filled with random pictures (no two alike) until it has `--keyframes`; then the planner is asked
+A robot's memory is filled with random images (no two alike) until it has `--keyframes`; then the planner is asked
 every `--every` control steps. Without `--planner` the weights are random, with a head that is solved to say two
 subtasks in turn, each `--change-every` times: what is computed is what a trained planner computes. Both paths must
 give the same answers; the script fails if they do not.
@@ -80,8 +80,8 @@ def robot(spec: PlannerSpec, seed: int, size: int, keyframes: int, every: int) -
     apart = spec.memory.cluster_gap_steps + 1
     warm_up = keyframes * apart + spec.memory.window_steps
     while True:
-        pictures = {name: rng.integers(0, 256, (size, size, 3), np.uint8) for name in spec.prompt.cameras}
-        bank.observe(Observation(step, pictures, np.zeros(7, np.float32), step / 20))
+        images = {name: rng.integers(0, 256, (size, size, 3), np.uint8) for name in spec.prompt.cameras}
+        bank.observe(Observation(step, images, np.zeros(7, np.float32), step / 20))
         if step % apart == 0 and step < keyframes * apart:
             bank.nominate([step])
         if step >= warm_up and step % every == 0:
@@ -155,12 +155,12 @@ def run(planner: QwenPlanner, heads: list[torch.nn.Linear], args: argparse.Names
             raise SystemExit(f"answer {index} differs: stock {wanted}, ours {said(planner)}")
         return snapshot, wanted, stock_ms, ours_ms, before != wanted
 
-    first_ms = answer(0)[3]  # the first one of an episode has every picture to look at
+    first_ms = answer(0)[3]  # the first one of an episode has every image to look at
     answers = [answer(index) for index in range(1, args.answers + 1)]
     snapshot, wanted = answers[-1][:2]
     inputs = planner._inputs(snapshot)
     old, new, changes = (np.array([a[column] for a in answers]) for column in (2, 3, 4))
-    print(f"{len(inputs.tokens)} tokens, {len(inputs.pictures)} pictures; answers of {len(wanted)} tokens\n")
+    print(f"{len(inputs.tokens)} tokens, {len(inputs.images)} images; answers of {len(wanted)} tokens\n")
     print("| answer | n | stock, ms | ours, ms | ratio |\n| --- | ---: | ---: | ---: | ---: |")
     for name, rows in (("as the last one", ~changes), ("another", changes)):
         if rows.any():

@@ -1,9 +1,9 @@
-"""What a picture of the arena costs, by camera, and what each part of that is due to.
+"""What an image of the arena costs, by camera, and what each part of that is due to.
 
-    python benchmarks/render_cost.py [--task 4] [--pictures 30]
+    python benchmarks/render_cost.py [--task 4] [--images 30]
 
 CPU time, all threads together, is what counts where several workers share the cores; wall time is beside
-it. Medians over `--pictures`, of which every variant takes one in turn, so that a busy machine is equally
+it. Medians over `--images`, of which every variant takes one in turn, so that a busy machine is equally
 busy for all. Each variant changes one thing that a user can switch (named by the option of `predimem.envs.arena.make`)
 and is otherwise the arena as it is. A variant has environments of its own in the one process.
 """
@@ -30,7 +30,7 @@ def one(action: Callable[[], Any]) -> Cost:
 
 
 def medians(actions: dict[str, Callable[[], Any]], rounds: int) -> dict[str, Cost]:
-    for action in actions.values():  # the first picture compiles
+    for action in actions.values():  # the first image compiles
         action()
     found: dict[str, list[Cost]] = {name: [] for name in actions}
     for _ in range(rounds):
@@ -45,7 +45,7 @@ def observing(env: Any, cameras: Sequence[str], mode: str = "rgb") -> Callable[[
 
 
 def as_stock(env: Any, cameras: Sequence[str]) -> Callable[[], Any]:
-    """Pictures for which nothing is left out, as ManiSkill takes them."""
+    """Images for which nothing is left out, as ManiSkill takes them."""
     from mani_skill.sensors.camera import Camera
 
     capture: Any = getattr(Camera.capture, "stock", Camera.capture)
@@ -88,7 +88,7 @@ def report(task: int, rounds: int) -> None:
         variants[name] = partial(observing, made(**options))
 
     here = machine()
-    print(f"{here['cpu']}, {here['cores']} cores; task {task}, medians of {rounds}; CPU (wall) in ms for a picture\n")
+    print(f"{here['cpu']}, {here['cores']} cores; task {task}, medians of {rounds}; CPU (wall) in ms for an image\n")
     print(f"| variant | {' | '.join(COLOURS)} | both |\n| --- {'| ---: ' * 3}|")
     columns: list[Sequence[str]] = [[COLOURS[0]], [COLOURS[1]], COLOURS]
     costs = [medians({name: act(cameras) for name, act in variants.items()}, rounds) for cameras in columns]
@@ -112,12 +112,12 @@ def report(task: int, rounds: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--task", type=int, default=4, help="task number")
-    parser.add_argument("--pictures", type=int, default=30, help="pictures for each figure")
+    parser.add_argument("--images", type=int, default=30, help="images for each figure")
     args = parser.parse_args()
-    if args.pictures < 1:
-        parser.error("--pictures has to be 1 or more")
+    if args.images < 1:
+        parser.error("--images has to be 1 or more")
     os.environ["OMP_NUM_THREADS"] = "1"
-    report(args.task, args.pictures)
+    report(args.task, args.images)
 
 
 if __name__ == "__main__":

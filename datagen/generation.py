@@ -95,7 +95,7 @@ def run_generation(
     Ctrl-C. Raises ValueError for a config that names unknown tasks, before anything is written.
     """
     jobs = config.jobs()
-    with DataJournal(config.out, to_dict(config), config.may_differ) as journal:
+    with DataJournal(config.out, to_dict(config), config.may_differ, type(config)) as journal:
         worker = partial(make_worker, config.for_workers())
         return run_jobs(jobs, worker, journal, backend, progress, retry_errors)
 

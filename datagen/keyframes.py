@@ -1,4 +1,4 @@
-"""Keyframes of a trajectory by physical events: Eq. 1-3 of RoboMemArena (002 §3.2, stage 3).
+"""Keyframes of a trajectory by physical events: Eq. 1-3 of RoboMemArena (arXiv:2605.10921, §3.2, stage 3).
 
 The equations flag single frames; a robot at rest is flagged in every one of them. A run of
 consecutive flagged frames is therefore one keyframe, its first frame: the onset is what can be

@@ -1,4 +1,4 @@
-"""The memory bank: M_t = M_t^key ∪ M_t^rec (002 §4), one per episode, single-threaded.
+"""The memory bank: M_t = M_t^key ∪ M_t^rec (RoboMemArena, arXiv:2605.10921, §4), one per episode, single-threaded.
 
 Only the control thread changes it. Workers get immutable snapshots and give back plans, whose
 nominations are absolute steps: the window has moved on by the time a plan arrives, so the bank
@@ -23,12 +23,12 @@ from predimem.core.types import Frame, MemorySnapshot, Observation
 class MemoryConfig:
     """Which memory the planner has: the interfaces that are compared differ in this config alone.
 
-    recent_window: timesteps in the recent buffer (002: W = 5). recent_stride_steps: control steps from one
+    recent_window: timesteps in the recent buffer (RoboMemArena: W = 5). recent_stride_steps: control steps from one
     of them to the next; at 20 Hz five consecutive frames span a quarter of a second, in which nothing ends.
     A long window of sparse frames without keyframes is the native-video interface.
     keyframes: False is the ablation without a keyframe bank. keyframe_capacity: None is uncapped; when full,
     the oldest keyframe goes. cluster_gap_steps: nominations that are no further apart are one event
-    (002's reference runtime: 6). history_steps: how long a frame can still be nominated.
+    (RoboMemArena's reference runtime: 6). history_steps: how long a frame can still be nominated.
     past_subtasks: True is the text memory, which lists the planner's own answers so far.
     """
 

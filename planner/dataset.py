@@ -1,4 +1,4 @@
-"""From episodes to S2's training data: the SFT JSONL of 002 §8, which ms-swift reads.
+"""From episodes to S2's training data: the SFT JSONL of RoboMemArena (arXiv:2605.10921), §8, which ms-swift reads.
 
 Every sample replays the same memory bank that the robot runs with, and the same prompt renderer. The
 keyframes in a replay are the annotated ones (teacher forcing), in part of the replays disturbed the way
@@ -254,12 +254,12 @@ def write_training_data(
     memory: MemoryConfig,
     config: DatasetConfig,
     seed: int,
-    pictures: Path | None = None,
+    images: Path | None = None,
     batch_size: int | None = None,
 ) -> Path:
     """The JSONL of the episodes that are for training, as `write_jsonl` writes it, with a progress bar.
 
-    pictures: see `write_jsonl`. batch_size: every so many lines are a batch of about equally long samples.
+    images: see `write_jsonl`. batch_size: every so many lines are a batch of about equally long samples.
     Raises DatasetError for episodes kept for evaluation, ValueError for frames that lack a camera.
     """
     from tqdm import tqdm
@@ -269,11 +269,11 @@ def write_training_data(
     samples = iter(tqdm(samples, total=config.samples, unit="sample"))
     if batch_size is not None:
         samples = equally_long(samples, batch_size, random.Random(seed))
-    return write_jsonl(folder, samples, prompt, config, pictures)
+    return write_jsonl(folder, samples, prompt, config, images)
 
 
 def equally_long(samples: Iterator[Sample], batch_size: int, rng: random.Random) -> Iterator[Sample]:
-    """The samples in batches of about equally many pictures, which need little padding; batches in random order."""
+    """The samples in batches of about equally many images, which need little padding; batches in random order."""
     while pool := list(itertools.islice(samples, POOL_BATCHES * batch_size)):
         pool.sort(key=lambda sample: (len(sample.snapshot.keyframes) + len(sample.snapshot.recent), rng.random()))
         batches = [pool[first : first + batch_size] for first in range(0, len(pool), batch_size)]
@@ -282,17 +282,17 @@ def equally_long(samples: Iterator[Sample], batch_size: int, rng: random.Random)
 
 
 def write_jsonl(
-    folder: Path, samples: Iterator[Sample], prompt: PromptConfig, config: DatasetConfig, pictures: Path | None = None
+    folder: Path, samples: Iterator[Sample], prompt: PromptConfig, config: DatasetConfig, images: Path | None = None
 ) -> Path:
     """Write `train.jsonl` and, as PNG, its images atomically; the path of the JSONL.
 
-    pictures: a folder that several data sets share, where pictures are named by what they show; else they lie
+    images: a folder that several data sets share, where images are named by what they show; else they lie
     beside the JSONL.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "train.jsonl"
-    shared = pictures is not None
-    store = _ImageStore(pictures.resolve() if shared else folder.resolve() / "images", config.image_format, shared)
+    shared = images is not None
+    store = _ImageStore(images.resolve() if shared else folder.resolve() / "images", config.image_format, shared)
     with AtomicWrite(path) as partial, partial.open("w") as file:
         for number, sample in enumerate(samples):
             file.write(json.dumps(_record(number, sample, prompt, store)) + "\n")
@@ -337,12 +337,12 @@ class _ImageStore:
         self._written: dict[tuple[int, int, str], str] = {}
 
     def named(self, episode: Episode, frame: Frame, cameras: Sequence[str]) -> Frame:
-        """The frame with what stands for its pictures in the JSONL; they are read only if that is not known yet."""
+        """The frame with what stands for its images in the JSONL; they are read only if that is not known yet."""
         images: Any = {camera: self.put(episode, frame, camera) for camera in cameras if camera in frame.images}
         return replace(frame, images=images)
 
     def put(self, episode: Episode, frame: Frame, camera: str) -> str:
-        """A path, or the picture itself."""
+        """A path, or the image itself."""
         if self._format == "base64":
             return "data:image/png;base64," + base64.b64encode(_png(frame.images[camera])).decode()
         key = (id(episode), frame.step, camera)

@@ -1,7 +1,7 @@
 """S2 at inference: a stock Qwen3-VL checkpoint behind the `Planner` interface.
 
 Greedy decoding, and nothing else that an answer depends on; three things are remembered because they save time
-(docs/benchmarks/planner_latency.md): what the vision tower made of pictures, and each episode's last answer, which
+(docs/benchmarks/planner_latency.md): what the vision tower made of images, and each episode's last answer, which
 is checked as a guess at the next one. The forward pass is `planner.forward`.
 """
 
@@ -18,7 +18,7 @@ import torch
 from planner.checkpoint import PlannerCheckpointError, PlannerSpec, draw_model, read_spec
 from planner.forward import TextForward
 from planner.greedy import Decoded, greedy_decode
-from planner.image_features import PictureReader
+from planner.image_features import ImageReader
 from planner.inputs import InputReader
 from planner.parsing import parse_plan, subtask_characters
 from predimem.core.types import MemorySnapshot, Plan
@@ -36,8 +36,8 @@ class _LastAnswer:
 class QwenPlanner:
     """Implements `Planner` with greedy decoding; one call at a time.
 
-    timesteps: of how many, the last used ones, the features of pictures are kept. An arena prompt shows up to 12 for
-    each robot; one of two pictures takes 0.13 MB with the tiny model (128 px) and 4 MB with the 8B model (256 px).
+    timesteps: of how many, the last used ones, the features of images are kept. An arena prompt shows up to 12 for
+    each robot; one of two images takes 0.13 MB with the tiny model (128 px) and 4 MB with the 8B model (256 px).
     """
 
     def __init__(self, model: Any, processor: Any, spec: PlannerSpec, timesteps: int = 128):
@@ -45,7 +45,7 @@ class QwenPlanner:
         self._model = model.eval()
         self._tokenizer = processor.tokenizer
         self._end = processor.tokenizer.convert_tokens_to_ids(_END)
-        self._reader = PictureReader(model, processor.image_processor, spec.prompt, timesteps)
+        self._reader = ImageReader(model, processor.image_processor, spec.prompt, timesteps)
         self._inputs = InputReader(processor, spec.prompt, self._reader, model.config.image_token_id)
         self._forward = TextForward(model)
         self._last: OrderedDict[str, _LastAnswer] = OrderedDict()

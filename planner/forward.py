@@ -44,13 +44,13 @@ class TextForward:
         return self._text.embed_tokens(ids)
 
     def prefill(
-        self, embeddings: Tensor, positions: Tensor, wanted: Tensor, pictures: Tensor, deepstack: list[Tensor]
+        self, embeddings: Tensor, positions: Tensor, wanted: Tensor, images: Tensor, deepstack: list[Tensor]
     ) -> tuple[Tensor, KeyValues]:
         """Logits [B, n, V] at the slots `wanted`, int64 [B, n], and what later calls go on from.
 
         embeddings: [B, Q, D], rows padded on the right; positions: int64 [3, B, Q] (M-RoPE).
-        pictures: bool [B, Q], the slots that hold a picture; deepstack: for each of the first layers what is added
-        there, [slots, D]. No wanted slot may be a picture's.
+        images: bool [B, Q], the slots that hold an image; deepstack: for each of the first layers what is added
+        there, [slots, D]. No wanted slot may be an image's.
         """
         known = KeyValues(len(self._text.layers))
         # Row b sees nothing that is to its right, so neither its padding: the mask is causal for every row.
@@ -61,7 +61,7 @@ class TextForward:
             last = index == len(self._text.layers) - 1
             x = self._layer(index, layer, x, rope, known, mask if last else None, wanted if last else None)
             if index < len(deepstack) and not last:
-                x[pictures] += deepstack[index].to(x.dtype)
+                x[images] += deepstack[index].to(x.dtype)
         return self._head(self._text.norm(x)), known
 
     def extend(self, ids: Tensor, positions: Tensor, known: KeyValues, used: Tensor) -> Tensor:

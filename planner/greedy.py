@@ -65,21 +65,21 @@ def _read(forward: TextForward, batch: Sequence[Inputs], drafts: list[list[int]]
     asked = 1 + max(len(draft) for draft in drafts)
     tokens = torch.zeros(len(batch), length, dtype=torch.long)
     positions = torch.zeros(3, len(batch), length, dtype=torch.long)
-    pictures = torch.zeros(len(batch), length, dtype=torch.bool)
+    images = torch.zeros(len(batch), length, dtype=torch.bool)
     wanted = torch.zeros(len(batch), asked, dtype=torch.long)
     for row, (inputs, draft) in enumerate(zip(batch, drafts, strict=True)):
         prompt, whole = len(inputs.tokens), len(inputs.tokens) + len(draft)
         tokens[row, :whole] = torch.tensor([*inputs.tokens.tolist(), *draft])
         positions[:, row, :prompt] = torch.from_numpy(inputs.positions)
         positions[:, row, prompt:] = inputs.next_position + torch.arange(length - prompt)
-        pictures[row, :prompt] = torch.from_numpy(inputs.is_picture)
+        images[row, :prompt] = torch.from_numpy(inputs.is_image)
         wanted[row] = (prompt - 1 + torch.arange(asked)).clamp(max=whole - 1)
-    shown = [picture for inputs in batch for picture in inputs.pictures]
-    pictures = pictures.to(device)
+    shown = [image for inputs in batch for image in inputs.images]
+    images = images.to(device)
     embeddings = forward.embed(tokens.to(device))
-    embeddings[pictures] = torch.cat([picture.merged for picture in shown]).to(embeddings.dtype)
-    deepstack = [torch.cat(parts) for parts in zip(*(picture.deepstack for picture in shown), strict=True)]
-    return forward.prefill(embeddings, positions.to(device), wanted.to(device), pictures, deepstack)
+    embeddings[images] = torch.cat([image.merged for image in shown]).to(embeddings.dtype)
+    deepstack = [torch.cat(parts) for parts in zip(*(image.deepstack for image in shown), strict=True)]
+    return forward.prefill(embeddings, positions.to(device), wanted.to(device), images, deepstack)
 
 
 def _accept(

@@ -1,6 +1,6 @@
-"""What a planner's vision tower makes of pictures, each of them computed once.
+"""What a planner's vision tower makes of images, each of them computed once.
 
-From one answer to the next most of the prompt's pictures are the same: keyframes stay for an episode, and the
+From one answer to the next most of the prompt's images are the same: keyframes stay for an episode, and the
 recent window moves on by a frame.
 """
 
@@ -18,7 +18,7 @@ from planner.prompt import PromptConfig, size_images
 
 
 @dataclass(frozen=True, eq=False)
-class Picture:
+class ImageFeatures:
     """rows, columns: its tokens in the prompt. merged: [rows * columns, D], what they are replaced by.
     deepstack: for each of the first layers what is added to them, [rows * columns, D]."""
 
@@ -28,14 +28,14 @@ class Picture:
     deepstack: tuple[Tensor, ...]
 
 
-Timestep = tuple[np.ndarray, ...]  # a picture of each camera
+Timestep = tuple[np.ndarray, ...]  # an image of each camera
 Key = tuple[tuple[tuple[int, ...], bytes], ...]
 
 
-class PictureReader:
-    """Features of pictures; of the `capacity` timesteps that were last asked for from memory.
+class ImageReader:
+    """Features of images; of the `capacity` timesteps that were last asked for from memory.
 
-    A timestep is known by its pictures' bytes, so it does not matter who holds it. Not thread-safe.
+    A timestep is known by its images' bytes, so it does not matter who holds it. Not thread-safe.
     """
 
     def __init__(self, model: Any, image_processor: Any, prompt: PromptConfig, capacity: int):
@@ -43,13 +43,13 @@ class PictureReader:
             raise ValueError(f"the capacity for timesteps must not be negative, got {capacity}")
         self._model, self._processor, self._prompt = model, image_processor, prompt
         self._capacity = capacity
-        self._known: OrderedDict[Key, list[Picture]] = OrderedDict()
+        self._known: OrderedDict[Key, list[ImageFeatures]] = OrderedDict()
         self.computed = 0  # timesteps that went through the tower
 
     def __len__(self) -> int:
         return len(self._known)
 
-    def __call__(self, images: Sequence[np.ndarray]) -> list[Picture]:
+    def __call__(self, images: Sequence[np.ndarray]) -> list[ImageFeatures]:
         """images: RGB uint8 [H, W, 3], as the environment gave them, camera-minor."""
         cameras = len(self._prompt.cameras)
         steps = [tuple(images[first : first + cameras]) for first in range(0, len(images), cameras)]
@@ -63,18 +63,18 @@ class PictureReader:
             self._known.move_to_end(key)
         while len(self._known) > self._capacity:
             self._known.popitem(last=False)
-        return [picture for key in keys for picture in found[key]]
+        return [image for key in keys for image in found[key]]
 
-    def _compute(self, steps: list[Timestep]) -> list[list[Picture]]:
+    def _compute(self, steps: list[Timestep]) -> list[list[ImageFeatures]]:
         self.computed += len(steps)
-        # One by one on the CPU: there a picture's last bits depend on which others share its batch, and an answer
+        # One by one on the CPU: there an image's last bits depend on which others share its batch, and an answer
         # must not depend on what was asked before. An accelerator is too slow that way.
         if self._model.device.type == "cpu":
             return [self._tower(step) for step in steps]
-        pictures, cameras = self._tower([image for step in steps for image in step]), len(steps[0])
-        return [pictures[first : first + cameras] for first in range(0, len(pictures), cameras)]
+        images, cameras = self._tower([image for step in steps for image in step]), len(steps[0])
+        return [images[first : first + cameras] for first in range(0, len(images), cameras)]
 
-    def _tower(self, images: Sequence[np.ndarray]) -> list[Picture]:
+    def _tower(self, images: Sequence[np.ndarray]) -> list[ImageFeatures]:
         inputs = self._processor(images=size_images(images, self._prompt), do_resize=False, return_tensors="pt")
         grids = inputs["image_grid_thw"]
         output = self._model.model.get_image_features(
@@ -84,6 +84,6 @@ class PictureReader:
         parts = zip(grids.tolist(), output.pooler_output, *output.deepstack_features, strict=True)
         # Clones, since a slice would keep the whole batch.
         return [
-            Picture(rows // merge, columns // merge, merged.clone(), tuple(part.clone() for part in deepstack))
+            ImageFeatures(rows // merge, columns // merge, merged.clone(), tuple(part.clone() for part in deepstack))
             for (_, rows, columns), merged, *deepstack in parts
         ]

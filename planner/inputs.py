@@ -1,4 +1,4 @@
-"""A snapshot as the language model sees it: tokens, their places (M-RoPE) and the pictures between them."""
+"""A snapshot as the language model sees it: tokens, their places (M-RoPE) and the images between them."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from typing import Any
 
 import numpy as np
 
-from planner.image_features import Picture, PictureReader
+from planner.image_features import ImageFeatures, ImageReader
 from planner.prompt import PromptConfig, chat_messages, render_prompt
 from predimem.core.types import MemorySnapshot
 
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """tokens: int64 [L], an image token in each place of a picture. positions: int64 [3, L]: time, row, column.
-    pictures: in the order of their places; is_picture: bool [L], where. next_position: of the answer's first token."""
+    """tokens: int64 [L], an image token in each place of an image. positions: int64 [3, L]: time, row, column.
+    images: in the order of their places; is_image: bool [L], where. next_position: of the answer's first token."""
 
     tokens: np.ndarray
     positions: np.ndarray
-    pictures: list[Picture]
+    images: list[ImageFeatures]
     next_position: int
-    is_picture: np.ndarray
+    is_image: np.ndarray
 
 
 class InputReader:
-    """Equal to the Qwen3-VL processor and `get_rope_index`, on pictures that are already read."""
+    """Equal to the Qwen3-VL processor and `get_rope_index`, on images that are already read."""
 
-    def __init__(self, processor: Any, prompt: PromptConfig, reader: PictureReader, image_token: int):
+    def __init__(self, processor: Any, prompt: PromptConfig, reader: ImageReader, image_token: int):
         self._processor, self._prompt, self._reader, self._image_token = processor, prompt, reader, image_token
 
     def __call__(self, snapshot: MemorySnapshot) -> Inputs:
@@ -39,26 +39,26 @@ class InputReader:
         return lay_out(self._processor.tokenizer(text).input_ids, self._reader(prompt.images), self._image_token)
 
 
-def lay_out(tokens: Sequence[int], pictures: list[Picture], image_token: int) -> Inputs:
-    """Put pictures into a prompt with one image token for each.
+def lay_out(tokens: Sequence[int], images: list[ImageFeatures], image_token: int) -> Inputs:
+    """Put images into a prompt with one image token for each.
 
-    A text token is one place further in all three directions. A picture's tokens share their time, their rows and
+    A text token is one place further in all three directions. An image's tokens share their time, their rows and
     columns count from there, and the text goes on after the longer side.
     """
     spelled = np.asarray(tokens, np.int64)
     places = np.flatnonzero(spelled == image_token)
-    if len(places) != len(pictures):
-        raise ValueError(f"the prompt has {len(places)} image tokens for {len(pictures)} pictures")
+    if len(places) != len(images):
+        raise ValueError(f"the prompt has {len(places)} image tokens for {len(images)} images")
     ids, positions, start, done = [], [], 0, 0
-    for place, picture in zip([*places, len(spelled)], [*pictures, None], strict=True):
+    for place, image in zip([*places, len(spelled)], [*images, None], strict=True):
         ids.append(spelled[done:place])
         positions.append(np.broadcast_to(np.arange(start, start + place - done), (3, place - done)))
         start, done = start + place - done, place + 1
-        if picture is not None:
-            rows, columns = picture.rows, picture.columns
+        if image is not None:
+            rows, columns = image.rows, image.columns
             ids.append(np.full(rows * columns, image_token, np.int64))
             grid = np.indices((1, rows, columns)).reshape(3, -1)
             positions.append(start + grid)
             start += max(rows, columns)
     laid = np.concatenate(ids)
-    return Inputs(laid, np.concatenate(positions, 1), pictures, int(start), laid == image_token)
+    return Inputs(laid, np.concatenate(positions, 1), images, int(start), laid == image_token)

@@ -1,4 +1,4 @@
-"""Qwen3-VL with PrediMem's predictive-coding head and S2's objective (002 §4, Eq. 6).
+"""Qwen3-VL with PrediMem's predictive-coding head and S2's objective (RoboMemArena, arXiv:2605.10921, §4, Eq. 6).
 
 The head is a two-layer MLP on the final hidden states of the image tokens of o_t. It predicts what
 the frozen vision tower's merger gives for the next timestep of the same camera:

@@ -1,4 +1,4 @@
-"""S2's prompt: one renderer for training and inference (002 §8, with the keyframes of the bank)."""
+"""S2's prompt: one renderer for training and inference (RoboMemArena, arXiv:2605.10921, §8, with the keyframes of the bank)."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def system_prompt(config: PromptConfig) -> str:
 
 
 def render_answer(subtask: str, keyframe_positions: Sequence[int]) -> str:
-    """The label: strict JSON without blanks, as in 002 §8."""
+    """The label: strict JSON without blanks, as in RoboMemArena, §8."""
     answer = {"current_primitive": subtask, "keyframe_positions": list(keyframe_positions)}
     return json.dumps(answer, separators=(",", ":"))
 

@@ -32,7 +32,7 @@ class Replay:
     """`replay[t]` is the snapshot at step t of an episode whose planner nominates these steps as they happen.
 
     lag_steps: for a text memory, how many control steps after the recording the planner named its subtasks;
-    negative if it named them too early. The bank sees no pictures: those of a snapshot are read when it is
+    negative if it named them too early. The bank sees no images: those of a snapshot are read when it is
     asked for, so that a few snapshots of a long episode cost little.
     """
 
@@ -59,8 +59,8 @@ class Replay:
         return replace(snapshot, recent=recent, keyframes=keyframes)
 
 
-class StepPictures(Mapping[str, np.ndarray]):
-    """camera -> picture of one step of an episode."""
+class StepImages(Mapping[str, np.ndarray]):
+    """camera -> image of one step of an episode."""
 
     def __init__(self, episode: Episode, step: int):
         self._episode, self._step = episode, step
@@ -69,7 +69,7 @@ class StepPictures(Mapping[str, np.ndarray]):
         return self._episode.images[camera][self._step]
 
     def __contains__(self, camera: object) -> bool:
-        return camera in self._episode.images  # Mapping's own would read the picture
+        return camera in self._episode.images  # Mapping's own would read the image
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._episode.images)
@@ -79,8 +79,8 @@ class StepPictures(Mapping[str, np.ndarray]):
 
 
 def frame_at(episode: Episode, step: int) -> Frame:
-    """The frame of one step as a memory bank would keep it; its pictures are read when they are looked at."""
-    return Frame(step, step / episode.control_hz, StepPictures(episode, step))
+    """The frame of one step as a memory bank would keep it; its images are read when they are looked at."""
+    return Frame(step, step / episode.control_hz, StepImages(episode, step))
 
 
 def observation_at(episode: Episode, step: int) -> Observation:

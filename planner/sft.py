@@ -51,7 +51,7 @@ class PrediMemTemplate(Qwen3VLTemplate):
 
     @staticmethod
     def _load_image(image: Any, load_images: bool) -> Any:
-        """With a table the path itself: the picture is not read."""
+        """With a table the path itself: the image is not read."""
         return Qwen3VLTemplate._load_image(image, load_images) if TABLE is None else _path(image)
 
     def replace_tag(self, media_type: Any, index: int, inputs: Any) -> list[Any]:

@@ -17,7 +17,7 @@ class SftConfig:
     warmup_ratio: share of the steps. deepspeed: a preset of ms-swift ("zero2", "zero3") or null.
     save_steps: training resumes from the last of these. scheduler, beta2: as transformers names them.
     epochs: 0 trains nothing: the base is exported as it is. group_lengths: samples of a batch show about equally
-    many pictures; then they are trained on in the order of the JSONL.
+    many images; then they are trained on in the order of the JSONL.
     """
 
     learning_rate: float = 1e-5

@@ -3,7 +3,7 @@
     vision   pretrain the tiny tower on frames (skipped for a pretrained base)
     base     tokenizer, config and initial weights, as a Hugging Face folder
     data     the SFT JSONL
-    features the tower's features of its pictures (with `feature_table`)
+    features the tower's features of its images (with `feature_table`)
     sft      `swift sft` with the project's plug-in
     export   the head dropped, `predimem.json` written; a planner that is neither trained nor pretrained is its seed
 
@@ -32,7 +32,7 @@ from planner.tiny.base import BaseConfig, link_pretrained_base, make_tiny_base, 
 from planner.tiny.vision import VisionConfig, pretrain_tower, sample_frames
 from planner.tiny.vision_readout import sample_steps
 from planner.tiny.vision_scenes import Scenes, scenes_of
-from predimem.core.config import ConfigError, load_config, to_dict
+from predimem.core.config import ConfigError, in_todays_words, load_config, to_dict
 from predimem.core.episodes import Episode, load_episodes
 from predimem.core.files import AtomicWrite
 
@@ -45,8 +45,8 @@ class TrainConfig:
     cache_features: see `ObjectiveConfig`, whose other fields follow from prompt and tokenizer.
     vision: pretraining of a tiny tower; null leaves it as the base has it. continue_from: the folder of an exported
     planner, of this size and with these words, whose weights a tiny base begins with, its tower's included: then that
-    is not trained, and `vision.directory` holds features alone. feature_table: run the tower once over every picture
-    of the training set and keep what it says in `vision.directory`, with the pictures, for all trainings that share
+    is not trained, and `vision.directory` holds features alone. feature_table: run the tower once over every image
+    of the training set and keep what it says in `vision.directory`, with the images, for all trainings that share
     the tower; the tower is then exported as a file of its own. export_dtype: of the weights.
     """
 
@@ -147,7 +147,7 @@ class _Run:
         path, config = self.out / "config.json", to_dict(self.config)
         text = json.dumps(config, indent=1, sort_keys=True)
         if path.is_file():
-            if path.read_text() != text:
+            if in_todays_words(TrainConfig, json.loads(path.read_text())) != json.loads(text):
                 raise ConfigError(
                     f"{self.out} holds a training by another config ({path}): choose another --out, or delete "
                     "that folder to train anew"
@@ -201,7 +201,7 @@ class _Run:
         return pretrain_tower(tower, processor.image_processor, frames, held_out, config.vision, folder, labels, scenes)
 
     def _scenes(self) -> tuple[Scenes, Scenes] | None:
-        """Pictures of scenes for the tower: training, and held out."""
+        """Images of scenes for the tower: training, and held out."""
         config = self.config
         if config.vision is None or config.vision.scenes is None:
             return None
@@ -222,9 +222,9 @@ class _Run:
         if (folder / "train.jsonl").is_file():
             return
         batch_size = config.sft.batch_size if config.sft.group_lengths else None
-        pictures = self._shared("pictures")
+        images = self._shared("pictures")
         write_training_data(
-            folder, self.episodes, config.prompt, config.memory, config.dataset, config.seed, pictures, batch_size
+            folder, self.episodes, config.prompt, config.memory, config.dataset, config.seed, images, batch_size
         )
 
     def features(self) -> None:
@@ -233,12 +233,12 @@ class _Run:
             return
         from transformers import AutoProcessor
 
-        from planner.tiny.feature_table import add_features, pictures_of
+        from planner.tiny.feature_table import add_features, images_of
 
         model = PrediMemForConditionalGeneration.from_pretrained(self.out / "base")
         processor: Any = AutoProcessor.from_pretrained(self.out / "base")
-        pictures = pictures_of(self.out / "data" / "train.jsonl")
-        add_features(folder, pictures, model.model, processor.image_processor)
+        images = images_of(self.out / "data" / "train.jsonl")
+        add_features(folder, images, model.model, processor.image_processor)
 
     def environment(self) -> dict[str, str]:
         return swift_environment(self.config.sft, self._shared("features"))

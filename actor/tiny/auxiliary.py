@@ -1,4 +1,4 @@
-"""Training-only losses of the tiny actor: where is the target, in the pictures and in space.
+"""Training-only losses of the tiny actor: where is the target, in the images and in space.
 
 They add no weight that inference needs: pointing supervises an attention head that is there anyway,
 and the position head is dropped with the checkpoint.
@@ -62,7 +62,7 @@ def pointing_loss(prefix: Prefix, pixels: Float[Tensor, "n c 2"]) -> Tensor:
 
 
 def target_cells(pixels: Float[Tensor, "n c 2"], map_size: int) -> tuple[Int[Tensor, "n c"], Tensor]:
-    """The map cell (row by row) under each (u, v) fraction, and whether it lies in the picture."""
+    """The map cell (row by row) under each (u, v) fraction, and whether it lies in the image."""
     visible = torch.isfinite(pixels).all(-1) & (pixels >= 0).all(-1) & (pixels < 1).all(-1)
     column, row = (torch.nan_to_num(pixels) * map_size).long().clamp(0, map_size - 1).unbind(-1)
     return row * map_size + column, visible

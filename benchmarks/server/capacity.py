@@ -128,7 +128,7 @@ def run(args: argparse.Namespace) -> str:
                 for every in args.every:
                     rows += series(server, models, every, args)
     said = paragraph(
-        f"""{begun.line()} One run of {args.seconds:g} s for each row after {args.warm_s:g} s to warm up; pictures of
+        f"""{begun.line()} One run of {args.seconds:g} s for each row after {args.warm_s:g} s to warm up; images of
         2 x 128 px, `configs/serve.yaml`. `shipped`: planner and actor that come with PrediMem, on one core each at
         most; `none`: models that answer at once, which leaves the server. A reply is late after {LATE_MS:g} ms, one
         control step. `others`: cores that were taken by what else ran. A series ends where

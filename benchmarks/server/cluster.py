@@ -100,8 +100,8 @@ def run(args: argparse.Namespace) -> str:
     said = paragraph(
         f"""{begun.line()} {args.robots} robots without a pause between requests, {args.seconds:g} s for each row after
         {args.warm_s:g} s to warm up, all on this machine. `waiting`: an actor that waits {PASS_S * 1000:g} ms for one
-        observation at a time, pictures of 2 x 8 px, no planner; `shipped`: `{CONFIG}` with the weights that come with
-        PrediMem, {4} control steps from one pass to the next, pictures of 2 x 128 px. Episodes are kept on disk."""
+        observation at a time, images of 2 x 8 px, no planner; `shipped`: `{CONFIG}` with the weights that come with
+        PrediMem, {4} control steps from one pass to the next, images of 2 x 128 px. Episodes are kept on disk."""
     )
     head = ("models, replicas", "replies", "replies/s", "p50, ms", "p99, ms", "refused")
     return f"{said}\n\n{table(head, rows)}\n"

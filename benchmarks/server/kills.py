@@ -2,8 +2,8 @@
 
 The cycles are those of the test `test_twenty_kills`, with a server process and a planner process for each. After each
 kill it checks that all keyframes that a reply had named are there and that the subtask is no older than the one before,
-and at the end that their pictures on disk are the right ones; a step whose picture was lost with the recent window, the
-last one before a kill, has the picture before it instead and is left out of the last check.
+and at the end that their images on disk are the right ones; a step whose image was lost with the recent window, the
+last one before a kill, has the image before it instead and is left out of the last check.
 """
 
 from __future__ import annotations

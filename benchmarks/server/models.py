@@ -27,7 +27,7 @@ HORIZON = 8
 
 
 class NoPlanner:
-    """Plans at once, and remembers a picture every 20 steps."""
+    """Plans at once, and remembers an image every 20 steps."""
 
     def plan(self, snapshot: MemorySnapshot) -> Plan:
         steps = (snapshot.step,) if snapshot.step % 20 == 0 else ()
@@ -64,8 +64,8 @@ class OpenpiPolicy:
 
     def infer(self, message: dict[str, Any]) -> dict[str, Any]:
         self._step += 1
-        pictures = {name: message[name] for name in self._robot.cameras}
-        observation = Observation(self._step, pictures, message["state"])
+        images = {name: message[name] for name in self._robot.cameras}
+        observation = Observation(self._step, images, message["state"])
         return {"actions": self._policy.infer(observation, message["prompt"]).actions}
 
 

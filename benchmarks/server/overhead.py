@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from openpi_client.websocket_client_policy import WebsocketClientPolicy
 
-from benchmarks.server.pictures import Views
+from benchmarks.server.images import Views
 from benchmarks.server.served import Begun, cpu_s, paragraph, progress, table
 from tests.serving.support import server_process
 
@@ -108,7 +108,7 @@ def run(args: argparse.Namespace) -> str:
         "CPU, ms",
     )
     said = paragraph(
-        f"""{begun.line()} One client, {args.pause_s * 1000:g} ms between requests, pictures of 2 x 128 px, both servers
+        f"""{begun.line()} One client, {args.pause_s * 1000:g} ms between requests, images of 2 x 128 px, both servers
         in turns; `none` answers at once, `shipped` is the actor that comes with PrediMem. `beside the model`: from the
         client's call to its reply, without the model's pass. `in the server`: what the server counts itself, without
         the pass. `CPU`: processor time of the server's process for a request, with the pass. The difference is the

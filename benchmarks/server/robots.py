@@ -21,7 +21,7 @@ from typing import Any
 
 from openpi_client.websocket_client_policy import WebsocketClientPolicy
 
-from benchmarks.server.pictures import Views
+from benchmarks.server.images import Views
 
 
 class Robot:

@@ -24,7 +24,7 @@ import numpy as np
 from openpi_client.websocket_client_policy import WebsocketClientPolicy
 
 from benchmarks.server import soak_report
-from benchmarks.server.pictures import Views
+from benchmarks.server.images import Views
 from benchmarks.server.robots import refusal_code
 from benchmarks.server.served import Begun, cpu_s, paragraph, progress, resident_mib, shipped_server, table
 from tests.needs import find_browser
@@ -80,7 +80,7 @@ def look(server: ServerProcess, count: Counter[str], stop: threading.Event) -> N
 
 
 def look_once(server: ServerProcess, with_past: bool) -> None:
-    """The newest episode with its pictures, and now and then the list of past ones."""
+    """The newest episode with its images, and now and then the list of past ones."""
     sessions = json.loads(server.get("/page/live.json")[1])["overview"]["sessions"]
     if sessions:
         newest = min(sessions, key=lambda session: session["idle_s"])["id"]
@@ -201,5 +201,5 @@ def run(args: argparse.Namespace) -> str:
         of least squares after the first {args.warm_up:g} minutes; the interval is a bootstrap of its residuals in
         blocks of {soak_report.BLOCK * SAMPLE_S / 60:g} minutes."""
     )
-    picture = f"![Resident memory of both processes over the soak](../images/{args.plot.name})"
-    return f"{said}\n\n{table(head, rows)}\n\n{picture}\n"
+    image = f"![Resident memory of both processes over the soak](../images/{args.plot.name})"
+    return f"{said}\n\n{table(head, rows)}\n\n{image}\n"

@@ -15,9 +15,9 @@ from predimem.envs.arena.subtasks import Skill
 class SkillDataConfig(ArenaDataConfig):
     """kind: "frames", independent states that are set without physics, or "rollouts", short episodes in physics.
 
-    skills: those that are started with. frames: pictures of an episode of independent ones. chunk_steps: labels, in
+    skills: those that are started with. frames: images of an episode of independent ones. chunk_steps: labels, in
     control steps.
-    Of roll-outs: execute_steps is how much of a chunk is played before the next picture; subtask_steps how long
+    Of roll-outs: execute_steps is how much of a chunk is played before the next image; subtask_steps how long
     one subtask may take; after a success it goes on for up to after_steps, drawn at random, since planners learn to
     name the next one when the motion has ended; chain_share of them go on with the next subtask then; noise
     (1 = 0.1 m) is added to the expert's actions in spells.

@@ -1,4 +1,4 @@
-"""One picture with what the expert would do for each subtask, and episodes that are made of them."""
+"""One image with what the expert would do for each subtask, and episodes that are made of them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Labelled:
     """images: camera -> uint8 [H, W, 3]; state: float32 [17]; subtask: the label that was followed.
 
     chunks: label -> float32 [H, 7]; targets_m: label -> [3] in the robot's base frame; pixels: label ->
-    [C, 2], fractions of width and height, NaN where not in the picture.
+    [C, 2], fractions of width and height, NaN where not in the image.
     """
 
     images: dict[str, np.ndarray]
@@ -46,15 +46,15 @@ def look(env: Any, arm: Arm, subtask: Subtask, steps: int, known: Snapshot, rng:
     """
     scene, hand = Snapshot.of(env), Hand.of(arm)
     scene.adopt_grasps(known)
-    pictures = {name: np.array(data["rgb"][0].cpu(), np.uint8) for name, data in env.observe("rgb").items()}
-    cameras = [_matrix(env, name) for name in pictures]
+    images = {name: np.array(data["rgb"][0].cpu(), np.uint8) for name, data in env.observe("rgb").items()}
+    cameras = [_matrix(env, name) for name in images]
     chosen = {s.label: s for s in (subtask, *others(env.task, subtask, hand, scene, rng))}
     chunks = {label: chunk(arm, hand, scene, s, steps) for label, s in chosen.items()}
     known.adopt_grasps(scene)
     points = {label: target_m(hand, scene, s) for label, s in chosen.items()}
-    sizes = [picture.shape[1::-1] for picture in pictures.values()]
+    sizes = [image.shape[1::-1] for image in images.values()]
     return Labelled(
-        images=pictures,
+        images=images,
         state=env.proprioception(),
         subtask=subtask.label,
         chunks=chunks,
@@ -126,7 +126,7 @@ def episode_of(
 
 
 def project(point_m: np.ndarray, matrix: np.ndarray, size: tuple[int, ...]) -> np.ndarray:
-    """(u, v) of a world point as fractions of width and height; NaN where it is not in the picture."""
+    """(u, v) of a world point as fractions of width and height; NaN where it is not in the image."""
     u, v, depth = matrix @ np.append(point_m, 1.0)
     fraction = np.array([u, v]) / depth / np.asarray(size) if depth > 0.01 else np.full(2, np.nan)
     return fraction if bool(((fraction >= 0) & (fraction < 1)).all()) else np.full(2, np.nan)

@@ -31,7 +31,7 @@ LATE_SHARE = 0.7  # of independent frames come from within the motion
 LONGEST_STEPS = 130
 GRIP_SHARE, GRIP_STEPS = 0.4, 10  # of those, so many are from so near to where the fingers begin to open or close
 TRIED_SHARE = 0.3  # of what is to be opened or shut stands between, as an attempt that broke off leaves it,
-TRIED_LEFT = 0.09  # and so much of the way is left at least: nearer no picture shows whether it has to be tried again
+TRIED_LEFT = 0.09  # and so much of the way is left at least: nearer no image shows whether it has to be tried again
 AJAR_M, AJAR_RAD = 0.002, 0.008  # spread of what is shut, far within what counts as that
 LOST_SHARE = 0.15  # of what should be in the hand was never picked up: whoever is to place it has to pick it up first
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 from datagen.generation import ArenaDataConfig, check_at_least
 from datagen.keyframes import KeyframeConfig
@@ -71,21 +71,23 @@ class TruthSpellConfig:
 class PracticeConfig(ArenaDataConfig):
     """driver: "truth", or the folder of a planner's weights. hand: `skills`, the scripted ones; `expert`, the one
     without a memory whom learned actors imitate (none of its grasps is missed: it would not notice); or the folder of
-    a learned actor's weights, of whose chunks `execute_steps` are carried out, with a picture every
+    a learned actor's weights, of whose chunks `execute_steps` are carried out, with an image every
     `actor_camera_every` control steps.
 
-    picture_every: control steps (20 Hz) from one stored picture to the next. plan_every_steps, s2_latency_steps: when
+    image_every: control steps (20 Hz) from one stored image to the next. plan_every_steps, s2_latency_steps: when
     the driver is asked and when its answer arrives, as in an evaluation. max_overtime_s: an episode is ended when a
     stage takes so much longer than it may. control_mode: of the actions; joint angles are three times as fast to
     simulate.
     """
+
+    FORMER_NAMES: ClassVar[dict[str, str]] = {"picture_every": "image_every"}
 
     suite: Literal["practice"] = "practice"
     out: str = "runs/data/practice"
     driver: str = TRUTH
     hand: str = SKILLS
     first_seed: int = PLANNER_DAGGER_SEEDS.start
-    picture_every: int = 10
+    image_every: int = 10
     plan_every_steps: int = 10
     s2_latency_steps: int = 4
     execute_steps: int = 4
@@ -98,12 +100,12 @@ class PracticeConfig(ArenaDataConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_at_least(self, 1, "picture_every", "plan_every_steps", "execute_steps", "actor_camera_every")
+        check_at_least(self, 1, "image_every", "plan_every_steps", "execute_steps", "actor_camera_every")
         check_at_least(self, 0, "s2_latency_steps", "max_overtime_s")
         if self.hand not in SCRIPTED and self.control_mode != "pd_joint_pos":
             raise ConfigError(f"control_mode: the learned actor {self.hand} is carried out with pd_joint_pos alone")
-        if self.driver != TRUTH and self.plan_every_steps % self.picture_every:
+        if self.driver != TRUTH and self.plan_every_steps % self.image_every:
             raise ConfigError(
-                f"a planner sees a picture whenever it is asked: plan_every_steps ({self.plan_every_steps}) has to be "
-                f"a multiple of picture_every ({self.picture_every})"
+                f"a planner sees an image whenever it is asked: plan_every_steps ({self.plan_every_steps}) has to be "
+                f"a multiple of image_every ({self.image_every})"
             )

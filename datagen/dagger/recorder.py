@@ -22,7 +22,7 @@ class PracticeRecorder:
     """One control step after the other goes to the file; `finish` gives the episode its annotations and its name."""
 
     def __init__(self, env: Any, path: Path, seed: int):
-        """env: an `ArenaEnv` of one world, with pictures as they shall be stored."""
+        """env: an `ArenaEnv` of one world, with images as they shall be stored."""
         self._env, px = env, env.image_px
         self._writer = EpisodeWriter(
             path, "arena", env.task.name, seed, float(CONTROL_HZ), dict.fromkeys(CAMERAS, (px, px))
@@ -34,7 +34,7 @@ class PracticeRecorder:
         return len(self._states)
 
     def add(self, observation: Observation, fresh: bool, action: np.ndarray, right: int) -> None:
-        """fresh: whether the pictures are of this very step. right: the index of the subtask that is right."""
+        """fresh: whether the images are of this very step. right: the index of the subtask that is right."""
         self._writer.add(observation.images if fresh else None, observation.state, action)
         self._states.append(observation.state)
         self._right.append(right)

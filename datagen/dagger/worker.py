@@ -95,9 +95,9 @@ class _Episode:
             self._voice = PlannerOrTruth(planner, self._labels, config.truth_spells, rng)
         memory = NO_MEMORY if planner is None else planner.spec.memory
         self._agent = make_agent(config, self._voice, self._hand, memory, actor.arm.action())
-        self._look_every = config.picture_every
+        self._look_every = config.image_every
         if policy is not None:
-            self._look_every = math.gcd(config.picture_every, config.actor_camera_every)
+            self._look_every = math.gcd(config.image_every, config.actor_camera_every)
         self._images: Mapping[str, np.ndarray] = {}
         self._spoken: list[tuple[int, str]] = []
         self._nominated: list[tuple[int, int]] = []  # (when the planner's answer arrived, which step it nominated)
@@ -152,10 +152,10 @@ class _Episode:
 
     def _observe(self, step: int) -> tuple[Observation, bool]:
         if step % self._look_every == 0:
-            with self._watch.stage("pictures"):
+            with self._watch.stage("images"):
                 seen = self._env.observe("rgb")
                 self._images = {name: data["rgb"][0].cpu().numpy().copy() for name, data in seen.items()}
-        fresh = step % self._config.picture_every == 0
+        fresh = step % self._config.image_every == 0
         return Observation(step, self._images, self._env.proprioception(), step / CONTROL_HZ), fresh
 
     def _note(self, tick: Tick | None) -> None:

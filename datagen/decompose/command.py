@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from datagen.decompose import rules
-from datagen.decompose.scene import first_picture, instruction_of
+from datagen.decompose.scene import first_image, instruction_of
 from datagen.decompose.steps import Step, to_json
 from datagen.decompose.vlm import VlmConfig, VlmDecomposer
 from datagen.decompose.vocabulary import vocabulary_of
@@ -33,7 +33,7 @@ def decompose_episode(
         steps = rules.decompose(instruction, vocabulary)
     else:
         decomposer = VlmDecomposer(VlmConfig(model=model, base_url=endpoint))
-        steps = decomposer.decompose(instruction, first_picture(chosen, seed), vocabulary)
+        steps = decomposer.decompose(instruction, first_image(chosen, seed), vocabulary)
     print(f"{instruction}\n{_table(steps)}", file=sys.stderr)
     if out is None:
         print(to_json(steps))

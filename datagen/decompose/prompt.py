@@ -13,7 +13,7 @@ from datagen.decompose.vocabulary import ROLE_OF, Role, Target, Vocabulary
 from predimem.envs.arena.subtasks import Skill
 
 SYSTEM = """You plan the work of a robot arm with one gripper, to make training data for tasks that need memory.
-You get one picture of the scene as it is now, an instruction, the skills of the robot, and the names of everything
+You get one image of the scene as it is now, an instruction, the skills of the robot, and the names of everything
 that a step may refer to. Break the instruction down into the steps that carry it out, in the order of execution.
 
 The skills (planners):
@@ -27,7 +27,7 @@ Rules:
 - Opening and closing needs an empty hand. Everything is closed at first, and nothing can be put into what is closed.
 - Do all that the instruction asks for and nothing else: close only what it says to close, pour as often as it says.
 - Keep steps that only look (open, then close) and repetitions: later steps depend on what was seen and done.
-- Use only names from the list as targets. Where the picture does not show which place is meant, use the reference
+- Use only names from the list as targets. Where the image does not show which place is meant, use the reference
   that describes it: the robot finds out which place that is while it works.
 
 Answer with JSON only, no other text: {"subtasks": [{"step_id": 1, "subtask": "pick up the milk", "planner": "Move",
@@ -74,7 +74,7 @@ def response_format(vocabulary: Vocabulary) -> dict[str, Any]:
 def data_uri(image: np.ndarray) -> str:
     """An image, uint8 [H, W, 3], as a PNG in a data URI. Raises ValueError for anything else."""
     if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3 or 0 in image.shape:
-        raise ValueError(f"expected an RGB picture, uint8 [H, W, 3]; got {image.dtype} {list(image.shape)}")
+        raise ValueError(f"expected an RGB image, uint8 [H, W, 3]; got {image.dtype} {list(image.shape)}")
     from PIL import Image
 
     buffer = io.BytesIO()

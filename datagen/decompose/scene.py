@@ -15,7 +15,7 @@ def instruction_of(task: Task, seed: int) -> str:
     return task.variants[draw_layout(task, seed).variant].instruction
 
 
-def first_picture(task: Task, seed: int, image_px: int = IMAGE_PX) -> np.ndarray:
+def first_image(task: Task, seed: int, image_px: int = IMAGE_PX) -> np.ndarray:
     """What the camera `agentview_rgb` sees before the first step, as uint8 [image_px, image_px, 3].
 
     Raises `predimem.rendering.vulkan.VulkanError` where nothing can render.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 from datagen.decompose.vlm import VlmConfig
 from datagen.execution.config import ExecutionConfig
@@ -27,13 +27,15 @@ class DecompositionConfig:
 
 @dataclass(frozen=True)
 class GenerationConfig(ArenaDataConfig):
-    """picture_every: control steps (20 Hz) from one stored picture to the next. depth_px: of the pictures that the
+    """image_every: control steps (20 Hz) from one stored image to the next. depth_px: of the images that the
     executor looks at. control_mode: of the actions.
     """
 
     suite: Literal["arena"] = "arena"
     out: str = "runs/data/arena"
-    picture_every: int = 2
+    FORMER_NAMES: ClassVar[dict[str, str]] = {"picture_every": "image_every"}
+
+    image_every: int = 2
     depth_px: int = 256
     control_mode: Literal["pd_ee_delta_pose", "pd_joint_pos"] = "pd_ee_delta_pose"
     decomposition: DecompositionConfig = field(default_factory=DecompositionConfig)
@@ -43,4 +45,4 @@ class GenerationConfig(ArenaDataConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_at_least(self, 1, "picture_every", "depth_px")
+        check_at_least(self, 1, "image_every", "depth_px")

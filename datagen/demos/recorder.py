@@ -17,9 +17,9 @@ from predimem.envs.arena.scene.environment import CAMERAS, CONTROL_HZ
 class Recorder:
     """One control step after the other goes to the file; `finish` adds what is known only at the end."""
 
-    def __init__(self, env: Any, path: Path, seed: int, picture_every: int, watch: Stopwatch):
-        """env: an `ArenaEnv` of one world, in control mode and with pictures as they shall be stored."""
-        self._env, self._every, self._watch = env, picture_every, watch
+    def __init__(self, env: Any, path: Path, seed: int, image_every: int, watch: Stopwatch):
+        """env: an `ArenaEnv` of one world, in control mode and with images as they shall be stored."""
+        self._env, self._every, self._watch = env, image_every, watch
         self._task = env.task
         px = env.image_px
         self._writer = EpisodeWriter(
@@ -33,14 +33,14 @@ class Recorder:
 
     def add(self, action: np.ndarray, subtask: int) -> None:
         """Before the environment steps: what is sensed now, the action, and the index of the subtask."""
-        pictures = None
+        images = None
         if len(self._states) % self._every == 0:
-            with self._watch.stage("pictures"):
+            with self._watch.stage("images"):
                 seen = self._env.observe("rgb")
-                pictures = {name: data["rgb"][0].cpu().numpy() for name, data in seen.items()}
+                images = {name: data["rgb"][0].cpu().numpy() for name, data in seen.items()}
         state = self._env.proprioception()
         with self._watch.stage("writing"):
-            self._writer.add(pictures, state, action)
+            self._writer.add(images, state, action)
         self._states.append(state)
         self._subtasks.append(subtask)
 

@@ -43,7 +43,7 @@ class ArenaWorker:
             env = self._environment.of(job.task)
             env.reset(seed=job.seed)
         path = episode_path(self._config.out, job.task, job.seed)
-        recorder = Recorder(env, path, job.seed, self._config.picture_every, watch)
+        recorder = Recorder(env, path, job.seed, self._config.image_every, watch)
         report: dict[str, Any] = {}
         try:
             cause = self._make(env, recorder, watch, report)
@@ -101,8 +101,8 @@ class ArenaWorker:
         vocabulary = vocabulary_of(env.task)
         if self._model is None:
             return rules.decompose(instruction, vocabulary)
-        picture = env.observe("rgb", ["agentview_depth"])["agentview_depth"]["rgb"][0].cpu().numpy()
-        return self._model.decompose(instruction, picture, vocabulary)
+        image = env.observe("rgb", ["agentview_depth"])["agentview_depth"]["rgb"][0].cpu().numpy()
+        return self._model.decompose(instruction, image, vocabulary)
 
     def _metadata(self, steps: Sequence[Step], report: dict[str, Any]) -> dict[str, Any]:
         return {

@@ -1,4 +1,4 @@
-"""Post-conditions: what has to be seen, or felt by the hand, once a skill has ended (002 section 3.2, stage 2)."""
+"""Post-conditions: what has to be seen, or felt by the hand, once a skill has ended (RoboMemArena, §3.2, stage 2)."""
 
 from __future__ import annotations
 

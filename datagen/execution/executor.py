@@ -37,7 +37,7 @@ class GiveUp(RuntimeError):
 class Executor:
     """Plays the steps of one episode. step: the index of the step that is being done; retries: step -> how many.
 
-    The environment is asked for pictures and for what the arm feels, for nothing else.
+    The environment is asked for images and for what the arm feels, for nothing else.
     """
 
     def __init__(self, env: Any, detector: GraspDetector, config: ExecutionConfig, watch: Stopwatch | None = None):

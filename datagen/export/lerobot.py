@@ -1,7 +1,7 @@
-"""Export to a LeRobotDataset, format v3.0: parquet for numbers, MP4 for pictures, tables in `meta/`.
+"""Export to a LeRobotDataset, format v3.0: parquet for numbers, MP4 for images, tables in `meta/`.
 
     data/chunk-000/file-000.parquet                 one row per step of episode 0
-    videos/<camera>/chunk-000/file-000.mp4          its pictures
+    videos/<camera>/chunk-000/file-000.mp4          its images
     meta/episodes/chunk-000/file-000.parquet        its row: files, first and last index, statistics, source
     meta/tasks.parquet, subtasks.parquet            instruction -> task_index, label -> subtask_index
     meta/stats.json, info.json                      over all episodes; info.json is written last
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from datagen.export.arena_state import DIM, NAMES
-from datagen.export.lerobot_stats import column_stats, merge_stats, picture_stats
+from datagen.export.lerobot_stats import column_stats, image_stats, merge_stats
 from datagen.export.video import CODEC, PIXEL_FORMAT, write_video
 from predimem.core.episodes import Episode, EpisodeError, Frames, episode_checksum, list_episodes, load_episode
 from predimem.core.files import AtomicWrite, write_json
@@ -186,7 +186,7 @@ def _features(episode: Episode, path: Path) -> dict[str, Any]:
     """What `info.json` says of the columns. Raises EpisodeError for an episode that LeRobot cannot hold."""
     if not episode.images or episode.control_hz != round(episode.control_hz):
         raise EpisodeError(
-            f"{path}: expected pictures and a whole number of steps a second, got the cameras "
+            f"{path}: expected images and a whole number of steps a second, got the cameras "
             f"{list(episode.images)} and {episode.control_hz} Hz"
         )
     names = list(NAMES) if episode.state.shape[1] == DIM else None
@@ -230,7 +230,7 @@ def _file(number: int) -> dict[str, int]:
 
 def _row_stats(columns: Mapping[str, np.ndarray], images: Mapping[str, Frames]) -> dict[str, Any]:
     stats = {name: column_stats(values.reshape(len(values), -1)) for name, values in columns.items()}
-    stats |= {f"observation.images.{camera}": picture_stats(frames) for camera, frames in images.items()}
+    stats |= {f"observation.images.{camera}": image_stats(frames) for camera, frames in images.items()}
     return {f"stats/{name}/{key}": v.tolist() for name, values in stats.items() for key, v in values.items()}
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from predimem.core.episodes import Frames
 
 QUANTILES = {"q01": 0.01, "q10": 0.10, "q50": 0.50, "q90": 0.90, "q99": 0.99}
-PICTURES, PIXELS = 100, 128  # of an episode and along a side, at most about so many: LeRobot samples, too
+IMAGES, PIXELS = 100, 128  # of an episode and along a side, at most about so many: LeRobot samples, too
 
 Stats = dict[str, np.ndarray]
 
@@ -20,10 +20,10 @@ def column_stats(values: np.ndarray) -> Stats:
     return _stats(values, len(values))
 
 
-def picture_stats(frames: np.ndarray | Frames) -> Stats:
-    """Of uint8 [T, H, W, 3]: per channel, of values in [0, 1], each [3, 1, 1]; `count` is in pictures."""
+def image_stats(frames: np.ndarray | Frames) -> Stats:
+    """Of uint8 [T, H, W, 3]: per channel, of values in [0, 1], each [3, 1, 1]; `count` is in images."""
     pixel = max(1, min(frames.shape[1:3]) // PIXELS)
-    picked = frames[:: -(-len(frames) // PICTURES), ::pixel, ::pixel]
+    picked = frames[:: -(-len(frames) // IMAGES), ::pixel, ::pixel]
     stats = _stats(picked.reshape(-1, 3) / 255.0, len(picked))
     return {name: value if name == "count" else value.reshape(3, 1, 1) for name, value in stats.items()}
 

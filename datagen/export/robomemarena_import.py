@@ -1,6 +1,6 @@
 """Import of RoboMemArena's HDF5 files, released or exported: the subtasks of a task and seed become one episode.
 
-The state gets the arena's layout (`arena_state`); pictures and actions are taken as they are. Keyframes are
+The state gets the arena's layout (`arena_state`); images and actions are taken as they are. Keyframes are
 recomputed by Eq. 1-3 (`datagen.keyframes`). Released files do not hold the instruction, the rate or the
 outcome: the instruction is our task's of the same number (of the variant with the same subtasks, if there
 is one), the rate 20 Hz, and every demonstration counts as a success.
@@ -27,7 +27,7 @@ from predimem.envs.arena.tasks import TASKS
 
 SUITE = "robomemarena"
 CONTROL_HZ = 20.0
-BLOCK = 32  # pictures that are read at once
+BLOCK = 32  # images that are read at once
 WIDTHS = {"actions": 7, "obs/ee_states": 6, "obs/gripper_states": 2, "obs/joint_states": 7}
 FILE_NAME = re.compile(r"(?P<primitive>.+)_(?P<order>\d+)_seed(?P<seed>\d+)_task(?P<task>\d+)\.hdf5")
 
@@ -45,7 +45,7 @@ class SubtaskFile:
 
 @dataclass(frozen=True, eq=False)
 class _Segment:
-    """What a file holds but for its pictures, of which only the shapes are known: camera -> (T, H, W, 3)."""
+    """What a file holds but for its images, of which only the shapes are known: camera -> (T, H, W, 3)."""
 
     path: Path
     group: str
@@ -54,8 +54,8 @@ class _Segment:
     note: Mapping[str, Any]
 
 
-class _Pictures:
-    """The pictures of one camera in all files of an episode. They are read in blocks, since released files may
+class _Images:
+    """The images of one camera in all files of an episode. They are read in blocks, since released files may
     keep many in one compressed piece; the last block is held."""
 
     def __init__(self, segments: Sequence[_Segment], camera: str) -> None:
@@ -83,8 +83,8 @@ class _Pictures:
 
         try:
             with h5py.File(segment.path, "r") as file:
-                pictures: Any = file[f"data/{segment.group}/obs/{self._camera}"]
-                return pictures[start : start + BLOCK]
+                images: Any = file[f"data/{segment.group}/obs/{self._camera}"]
+                return images[start : start + BLOCK]
         except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:  # h5py raises any of these
             raise EpisodeError(f"{segment.path} cannot be read (truncated or damaged?): {error}") from error
 
@@ -133,7 +133,7 @@ def parse_name(path: Path) -> SubtaskFile:
 
 
 def import_episode(files: Sequence[SubtaskFile], config: KeyframeConfig | None = None) -> Episode:
-    """The episode whose subtasks are in `files`, by order; its pictures stay there. Raises EpisodeError as above."""
+    """The episode whose subtasks are in `files`, by order; its images stay there. Raises EpisodeError as above."""
     first = files[0]
     task = _task(first.task_id, first.path)
     segments = [_read(file.path) for file in files]
@@ -153,7 +153,7 @@ def import_episode(files: Sequence[SubtaskFile], config: KeyframeConfig | None =
         instruction=note.get("instruction") or _instruction(task, labels),
         control_hz=hz,
         success=bool(note.get("success", True)),
-        images={camera: Frames(_Pictures(segments, camera)) for camera in CAMERAS},
+        images={camera: Frames(_Images(segments, camera)) for camera in CAMERAS},
         state=state,
         actions=arrays["actions"].astype(np.float32),
         subtasks=tuple(SubtaskSpan(start, end, label) for start, end, label in spans),
@@ -212,16 +212,16 @@ def _read(path: Path) -> _Segment:
         raise EpisodeError(f"{path} cannot be read (truncated or damaged?): {error}") from error
 
 
-def _check_arrays(path: Path, arrays: Mapping[str, np.ndarray], pictures: Mapping[str, Any]) -> None:
+def _check_arrays(path: Path, arrays: Mapping[str, np.ndarray], images: Mapping[str, Any]) -> None:
     steps = len(arrays["actions"]) if arrays["actions"].ndim else 0
-    named = {**arrays, **{f"obs/{camera}": dataset for camera, dataset in pictures.items()}}
+    named = {**arrays, **{f"obs/{camera}": dataset for camera, dataset in images.items()}}
     for name, array in named.items():
-        picture = name not in WIDTHS
-        good = array.ndim == 4 and array.shape[3] == 3 if picture else array.shape[1:] == (WIDTHS[name],)
-        if not good or picture != (array.dtype == np.uint8):
-            expected = "uint8 [T, H, W, 3]" if picture else f"numbers [T, {WIDTHS[name]}]"
+        image = name not in WIDTHS
+        good = array.ndim == 4 and array.shape[3] == 3 if image else array.shape[1:] == (WIDTHS[name],)
+        if not good or image != (array.dtype == np.uint8):
+            expected = "uint8 [T, H, W, 3]" if image else f"numbers [T, {WIDTHS[name]}]"
             raise EpisodeError(f"{path}: {name} has to be {expected}, it is {array.dtype} {list(array.shape)}")
-        if not picture and not np.isfinite(array).all():
+        if not image and not np.isfinite(array).all():
             raise EpisodeError(f"{path}: {name} holds values that are not finite")
         if len(array) != steps or steps == 0:
             raise EpisodeError(f"{path}: {name} has {len(array)} steps, the actions have {steps}; 1 or more, all equal")

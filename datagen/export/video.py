@@ -1,4 +1,4 @@
-"""Pictures as an MP4 that data loaders can seek in."""
+"""Images as an MP4 that data loaders can seek in."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ CODEC, PIXEL_FORMAT = "h264", "yuv420p"
 
 
 def write_video(path: Path, frames: Iterable[np.ndarray], fps: float, crf: int = 18, key_every: int = 2) -> None:
-    """H.264 from pictures uint8 [H, W, 3], one or more, atomically; picture t is shown at t / fps seconds.
+    """H.264 from images uint8 [H, W, 3], one or more, atomically; image t is shown at t / fps seconds.
 
     Every `key_every`th one is a key frame and none depends on a later one: a loader that wants one of them
-    decodes at most two by default. The compression loses a little of every picture, more with a larger
+    decodes at most two by default. The compression loses a little of every image, more with a larger
     `crf`. Raises ValueError for an odd width or height, which yuv420p cannot hold.
     """
     import imageio.v2 as imageio

@@ -1,7 +1,7 @@
 """`predimem data plot`: one episode of the arena over time, to see where its keyframes come from.
 
 From top to bottom: the subtasks, the speed of the TCP with the threshold of Eq. 3, the opening of the gripper with
-that of Eq. 2, the frames that the equations flag, one lane for each reason, and pictures at keyframes. The
+that of Eq. 2, the frames that the equations flag, one lane for each reason, and images at keyframes. The
 keyframes, which are the onsets of runs of flagged frames, go through all of it as vertical lines.
 """
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CAMERA = "agentview_rgb"
-PICTURES = 9
+IMAGES = 9
 WIDTH_IN, HEIGHT_IN, DPI = 10.0, 6.2, 160
 LETTER_IN, LINES = 0.062, 4  # of a label in a subtask's band
 INK, FAINT = "#1b1d22", "#70757e"
 CAPTION = (
-    "Marks: all flagged frames (gripper: Eq. 2; slow, turn: Eq. 3), by control step. Lines and pictures: keyframes, "
+    "Marks: all flagged frames (gripper: Eq. 2; slow, turn: Eq. 3), by control step. Lines and images: keyframes, "
     "the onsets of\nruns of flagged frames, in the colour of what happens in the run."
 )
 PLAIN, REMEMBERED = ("#e4e8ee", "#f1f3f6"), ("#f6c65b", "#fadb96")  # bands, alternating; dark on light in grey as well
@@ -71,10 +71,10 @@ def keyframe_config(path: Path) -> KeyframeConfig:
 
 
 def plot_episode(episode: Episode, out: str | Path, config: KeyframeConfig | None = None) -> None:
-    """Write the picture (the suffix of `out` says which kind, such as .png), atomically.
+    """Write the image (the suffix of `out` says which kind, such as .png), atomically.
 
     config: the thresholds that the keyframes were found with. Raises ValueError for an episode whose state is not
-    the arena's, or a kind of picture that cannot be written.
+    the arena's, or a kind of image that cannot be written.
     """
     from matplotlib.figure import Figure
 
@@ -86,7 +86,7 @@ def plot_episode(episode: Episode, out: str | Path, config: KeyframeConfig | Non
     out = Path(out)
     figure = Figure((WIDTH_IN, HEIGHT_IN), dpi=DPI)
     if out.suffix[1:] not in figure.canvas.get_supported_filetypes():
-        raise ValueError(f"cannot write {out.suffix or 'a picture without a suffix'}: give --out a name such as x.png")
+        raise ValueError(f"cannot write {out.suffix or 'an image without a suffix'}: give --out a name such as x.png")
     draw(figure, episode, config or KeyframeConfig())
     with AtomicWrite(out, f".partial{out.suffix}") as partial:
         figure.savefig(partial)
@@ -108,7 +108,7 @@ def draw(figure: Figure, episode: Episode, config: KeyframeConfig) -> None:
         for axes in (speed, gripper, lanes):
             axes.axvline(step, color=_colour_of(kinds, step), linewidth=1.1, alpha=0.75, zorder=1.5)
     bands.set_xlim(0, len(episode))
-    _draw_pictures(figure, grid[4], lanes, episode, kinds)
+    _draw_images(figure, grid[4], lanes, episode, kinds)
 
 
 def spread_out(steps: Sequence[int], length: int, count: int) -> list[int]:
@@ -202,16 +202,16 @@ def _draw_lanes(axes: Axes, kinds: Sequence[Kind]) -> None:
     _plain(axes, bottom=True)
 
 
-def _draw_pictures(figure: Figure, cell: Any, lanes: Axes, episode: Episode, kinds: Sequence[Kind]) -> None:
+def _draw_images(figure: Figure, cell: Any, lanes: Axes, episode: Episode, kinds: Sequence[Kind]) -> None:
     from matplotlib.patches import ConnectionPatch
 
     camera = CAMERA if CAMERA in episode.images else next(iter(episode.images), "")
-    steps = spread_out(episode.keyframes, len(episode), PICTURES)
+    steps = spread_out(episode.keyframes, len(episode), IMAGES)
     if not camera or not steps:
         return
-    strip = cell.subgridspec(1, PICTURES, wspace=0.05)
+    strip = cell.subgridspec(1, IMAGES, wspace=0.05)
     for column, step in enumerate(steps):
-        axes = figure.add_subplot(strip[column + (PICTURES - len(steps)) // 2])
+        axes = figure.add_subplot(strip[column + (IMAGES - len(steps)) // 2])
         axes.imshow(episode.images[camera][step], aspect="equal", interpolation="lanczos")
         axes.set_anchor("S")
         axes.set_xticks([])

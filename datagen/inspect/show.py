@@ -25,7 +25,7 @@ def show_episode(episode: Episode, out: str | Path, speed: float = 2.0) -> None:
 
     Above them the instruction, the step and the subtask (amber where it depends on memory), beneath them the
     spans and keyframes of the whole episode; a blue frame flashes at each keyframe. Raises ValueError for an
-    episode without pictures, a speed that is not positive, or another suffix than .mp4.
+    episode without images, a speed that is not positive, or another suffix than .mp4.
     """
     out = Path(out)
     if out.suffix != ".mp4":
@@ -34,7 +34,7 @@ def show_episode(episode: Episode, out: str | Path, speed: float = 2.0) -> None:
         raise ValueError(f"--speed is how many times as fast as the robot, more than 0; got {speed}")
     steps = np.flatnonzero(episode.image_steps)
     if not len(steps):
-        raise ValueError(f"{episode.task} seed {episode.seed} has no pictures")
+        raise ValueError(f"{episode.task} seed {episode.seed} has no images")
     fps = len(steps) / len(episode) * episode.control_hz * speed
     skip = max(1, int(np.ceil(fps / MOST_FPS)))
     write_video(out, _pages(episode, steps[::skip], FLASH_S * episode.control_hz * speed), fps / skip, 23, 30)

@@ -2,7 +2,7 @@
 
 Read from the episodes themselves and from `journal.jsonl` beside them, where there is one: a line for each
 attempt with `task`, `seed`, `kept`, `cause`, `seconds` and `report` (`retries`: subtask -> how often it was tried
-again, `stage_seconds`: stage of the work -> s). Only a few numbers of each episode are held, and no pictures.
+again, `stage_seconds`: stage of the work -> s). Only a few numbers of each episode are held, and no images.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Attempts = Mapping[tuple[str, int], Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Facts:
-    """One episode in numbers. memory_subtasks, retries: None where nothing tells. pictures: taken, of all cameras."""
+    """One episode in numbers. memory_subtasks, retries: None where nothing tells. images: taken, of all cameras."""
 
     task: str
     seed: int
@@ -35,7 +35,7 @@ class Facts:
     keyframes: int
     memory_subtasks: int | None
     retries: int | None
-    pictures: int
+    images: int
     bytes: int
 
 
@@ -94,7 +94,7 @@ def facts_of(path: Path, attempts: Attempts, verify: bool = True) -> Facts:
         keyframes=len(episode.keyframes),
         memory_subtasks=None if memory is None else sum(map(bool, memory)),
         retries=_retries({**episode.metadata, **(attempt.get("report") or {})}.get("retries")),
-        pictures=sum(int(frames.stored.sum()) for frames in episode.images.values()),
+        images=sum(int(frames.stored.sum()) for frames in episode.images.values()),
         bytes=path.stat().st_size,
     )
 
@@ -151,7 +151,7 @@ def summarise(facts: Sequence[Facts], attempts: Sequence[Mapping[str, Any]]) -> 
         "keyframes_per_subtask": _share(keyframes, subtasks),
         "retries_per_episode": _mean(retries),
         "retried_share": _share(sum(n > 0 for n in retries), len(retries)),
-        "pictures": sum(f.pictures for f in facts),
+        "images": sum(f.images for f in facts),
         "bytes": sum(f.bytes for f in facts),
         "work_seconds": _mean([a["seconds"] for a in attempts if a.get("seconds") is not None]),
         "stage_seconds": _stage_seconds(attempts),

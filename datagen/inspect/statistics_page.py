@@ -11,7 +11,7 @@ HEAD = (
     "task", "attempted", "kept", "yield [95 %]", "steps, mean ± sd", "min to max", "s", "subtasks", "memory-dependent",
     "keyframes", "per subtask", "retries", "MB",
 )  # fmt: skip
-PAPER = {  # 002 section 3.3
+PAPER = {  # RoboMemArena (arXiv:2605.10921), §3.3
     "tasks": "26",
     "demonstrations": "2,600",
     "steps of a demonstration, mean": "1,076",
@@ -61,7 +61,7 @@ def _compared(whole: Figures, tasks: int) -> list[list[str]]:
         "keyframes of a segment": _as("{:.1f}", whole["keyframes_per_subtask"]),
         "retries of a demonstration": _as("{:.2f}", whole["retries_per_episode"]),
         "demonstrations with a retry": _percent(whole["retried_share"]),
-        "pictures": f"{whole['pictures']:,}",
+        "images": f"{whole['images']:,}",
         "size on disk": f"{whole['bytes'] / 1e9:.2f} GB",
     }
     return [[name, text, PAPER.get(name, "-")] for name, text in ours.items()]

@@ -21,7 +21,7 @@ PAN_RIM_M = 0.003  # how far the pan's rim stands out
 
 
 class NotSeenError(RuntimeError):
-    """A thing that has to be found is in no picture, or hidden but for a few points."""
+    """A thing that has to be found is in no image, or hidden but for a few points."""
 
 
 def points_of(views: Sequence[View], name: str) -> np.ndarray:

@@ -37,11 +37,11 @@ class Belief:
 
 
 class PerceivedScene:
-    """A `datagen.experts.scripted.scene.Scene` made of pictures and of what the arm feels. No true pose goes into it.
+    """A `datagen.experts.scripted.scene.Scene` made of images and of what the arm feels. No true pose goes into it.
 
-    look: takes pictures now, agentview first. `look()` updates what is in sight, and `follow(arm)`, after
+    look: takes images now, agentview first. `look()` updates what is in sight, and `follow(arm)`, after
     every control step, what is in the hand. held: the object in the hand, "" if none. seen, unseen_joints:
-    the objects that the last pictures show, and the drawers and door that they do not. marked: the places
+    the objects that the last images show, and the drawers and door that they do not. marked: the places
     in which a mat was seen. contents: of every drawer and door that was looked into, what was in it.
     """
 
@@ -67,7 +67,7 @@ class PerceivedScene:
     # ---- looking
 
     def look(self) -> None:
-        """Take pictures and update what they show. Raises NotSeenError where a piece of furniture was never seen."""
+        """Take images and update what they show. Raises NotSeenError where a piece of furniture was never seen."""
         self._views = self._look()
         for name in (*KITCHEN, *self._fixtures):
             if name not in self._origins:  # nothing moves it
@@ -87,7 +87,7 @@ class PerceivedScene:
         self._note_mats()
 
     def look_closer(self) -> None:
-        """With the hand camera alone: nothing but the robot has moved since agentview's last picture."""
+        """With the hand camera alone: nothing but the robot has moved since agentview's last image."""
         self._views = [self._views[0], self._look()[1]]
 
     def _belief(self, name: str, points: np.ndarray) -> Belief:
@@ -230,7 +230,7 @@ class PerceivedScene:
         return tuple(name for name, place in PLACES.items() if place.frame in frames)
 
     def in_hand_view(self, object: str) -> bool:
-        """Whether the hand camera saw an object in the last pictures."""
+        """Whether the hand camera saw an object in the last images."""
         return bool(self._views[1].mask(object).sum() >= MIN_POINTS)
 
     def is_furnished(self, object: str) -> bool:
@@ -263,7 +263,7 @@ class PerceivedScene:
         return self.over(belief.position_m, place) and -FLOOR_ROOM_M <= above <= room
 
     def points_m(self, object: str) -> np.ndarray:
-        """[P, 3] in the world: what the last pictures show of an object."""
+        """[P, 3] in the world: what the last images show of an object."""
         return points_of(self._views, object)
 
 

@@ -14,7 +14,7 @@ from predimem.envs.arena.scene.environment import DEPTH_CAMERAS
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """An RGB-D picture with masks. Camera axes as in OpenCV: x right, y down, z ahead.
+    """An RGB-D image with masks. Camera axes as in OpenCV: x right, y down, z ahead.
 
     rgb: uint8 [H, W, 3]. depth_m: float [H, W] along z, 0 where nothing is. labels: int [H, W], the
     thing that a pixel shows; names: what a label is called. intrinsics: [3, 3] in pixels.
@@ -49,7 +49,7 @@ class View:
 
 
 def look(env: Any, cameras: Sequence[str] = DEPTH_CAMERAS) -> list[View]:
-    """A picture by each camera of an `ArenaEnv` of one world that was made with `depth_px`.
+    """An image by each camera of an `ArenaEnv` of one world that was made with `depth_px`.
 
     The masks are the renderer's own: they stand for a segmentation model that finds things by their names,
     which a real robot needs here. Depth is in whole millimetres, as depth cameras give it.
@@ -58,15 +58,15 @@ def look(env: Any, cameras: Sequence[str] = DEPTH_CAMERAS) -> list[View]:
     names = {label: thing.name for label, thing in env.segmentation_id_map.items()}
     views = []
     for camera in cameras:
-        picture = {key: value[0].cpu().numpy() for key, value in seen[camera].items()}
+        image = {key: value[0].cpu().numpy() for key, value in seen[camera].items()}
         lens = {key: value[0].cpu().numpy().astype(float) for key, value in env._sensors[camera].get_params().items()}
         extrinsic = lens["extrinsic_cv"]
         views.append(
             View(
                 camera=camera,
-                rgb=picture["rgb"],
-                depth_m=picture["depth"][..., 0] / 1000.0,
-                labels=picture["segmentation"][..., 0],
+                rgb=image["rgb"],
+                depth_m=image["depth"][..., 0] / 1000.0,
+                labels=image["segmentation"][..., 0],
                 names=names,
                 intrinsics=lens["intrinsic_cv"],
                 rotation=extrinsic[:3, :3].T,

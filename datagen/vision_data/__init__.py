@@ -1,1 +1,1 @@
-"""Pictures of scenes with what they show, for towers that learn to see: set without physics, no demonstrations."""
+"""Images of scenes with what they show, for towers that learn to see: set without physics, no demonstrations."""

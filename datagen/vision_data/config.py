@@ -1,4 +1,4 @@
-"""What pictures of scenes to make."""
+"""What images of scenes to make."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from predimem.core.seeds import VISION_DATA_SEEDS
 
 @dataclass(frozen=True)
 class ScenesConfig(ArenaDataConfig):
-    """frames: pictures of each seed's scene by both cameras. motion_share: of draws that are moments of a skill's
+    """frames: images of each seed's scene by both cameras. motion_share: of draws that are moments of a skill's
     motion (up to three frames each); scramble_share: of those in which things are in any place of the task and
     anything may be open. The rest is as subtasks leave it, the hand anywhere.
     """

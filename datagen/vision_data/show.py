@@ -1,4 +1,4 @@
-"""A picture by each camera, and what it shows: by the renderer's masks and the simulation's state."""
+"""An image by each camera, and what it shows: by the renderer's masks and the simulation's state."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from predimem.core.scene_facts import ELSEWHERE, HAND, SceneFacts
 from predimem.envs.arena.fixtures import DOOR, JOINTS, KITCHEN, PLACES
 from predimem.envs.arena.predicates import Inside
 
-SEEN_PX = 4  # of a picture of 128 px, fewer are not seen
+SEEN_PX = 4  # of an image of 128 px, fewer are not seen
 SMALLEST_FIRST = sorted(PLACES, key=lambda name: PLACES[name].half_m[0] * PLACES[name].half_m[1])
 
 

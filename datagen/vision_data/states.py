@@ -19,7 +19,7 @@ from predimem.envs.arena.subtasks import Skill, Subtask
 from predimem.envs.arena.task import Task
 
 PLACED_SPREAD_M = 0.006
-OF_A_MOTION = 3  # frames at most: finding a motion takes longer than a picture
+OF_A_MOTION = 3  # frames at most: finding a motion takes longer than an image
 MOVED_SHARE, OPEN_SHARE, HALF_OPEN_SHARE = 0.6, 0.6, 0.25  # of scrambled things, joints, and open joints
 ROOM_M, TRIES = 0.09, 30  # between things on the table
 

@@ -1,7 +1,7 @@
-"""What a frozen vision tower says of every picture of a training set, computed once and kept beside the tower.
+"""What a frozen vision tower says of every image of a training set, computed once and kept beside the tower.
 
-Reading a picture, cutting it into patches and running the tower over it costs a tiny model's training several
-times what the language model does, and every sample shows ten to twenty pictures that other samples, and
+Reading an image, cutting it into patches and running the tower over it costs a tiny model's training several
+times what the language model does, and every sample shows ten to twenty images that other samples, and
 trainings with another memory, show as well. A sample then only names rows of this table.
 """
 
@@ -26,13 +26,13 @@ BATCH = 64
 class FeatureTable:
     """Callable like `Qwen3VLModel.get_image_features`, with rows, int64 [images], in place of pixel values.
 
-    rows: path of a picture -> its row. grid_thw: of every picture; all have one size. tokens: of a picture.
+    rows: path of an image -> its row. grid_thw: of every image; all have one size. tokens: of an image.
     """
 
     def __init__(self, folder: Path):
         parts = [(json.loads(p.with_suffix(".json").read_text()), load_file(p)) for p in _shards(folder)]
         if not parts:
-            raise FileNotFoundError(f"{folder} holds no features of pictures: run `predimem train planner` again")
+            raise FileNotFoundError(f"{folder} holds no features of images: run `predimem train planner` again")
         self.grid_thw: list[int] = parts[0][0]["grid_thw"]
         names = (name for note, _ in parts for name in note["pictures"])
         self.rows = {name: row for row, name in enumerate(names)}
@@ -43,15 +43,15 @@ class FeatureTable:
         return len(self.rows)
 
     def __call__(self, rows: Tensor, *_: Any, **__: Any) -> Any:
-        """The features of these pictures, float32, one tensor [tokens, Z] for each."""
+        """The features of these images, float32, one tensor [tokens, Z] for each."""
         merged = self._features["merged"][rows].float()
         deepstack = [self._features[key][rows].float() for key in sorted(self._features) if key != "merged"]
         features: dict[str, Any] = {"pooler_output": list(merged), "deepstack_features": [list(d) for d in deepstack]}
         return BaseModelOutputWithDeepstackFeatures(**features)
 
 
-def add_features(folder: Path, pictures: Iterable[str], model: Any, image_processor: Any) -> int:
-    """Add to the table in `folder` what is missing of `pictures` (paths); how many that were.
+def add_features(folder: Path, paths: Iterable[str], model: Any, image_processor: Any) -> int:
+    """Add to the table in `folder` what is missing of `paths` (of images); how many that were.
 
     model: a `Qwen3VLModel` whose tower is the one that made the rest of the table. Each call that adds something
     writes one more file, atomically.
@@ -62,7 +62,7 @@ def add_features(folder: Path, pictures: Iterable[str], model: Any, image_proces
     folder.mkdir(parents=True, exist_ok=True)
     shards = list(_shards(folder))
     known = {name for p in shards for name in json.loads(p.with_suffix(".json").read_text())["pictures"]}
-    new = [name for name in dict.fromkeys(pictures) if name not in known]
+    new = [name for name in dict.fromkeys(paths) if name not in known]
     if not new:
         return 0
     found: dict[str, list[Tensor]] = {}
@@ -72,7 +72,7 @@ def add_features(folder: Path, pictures: Iterable[str], model: Any, image_proces
         inputs = image_processor(images=images, do_resize=False, return_tensors="pt")
         grids |= set(map(tuple, inputs["image_grid_thw"].tolist()))
         if len(grids) != 1:
-            raise ValueError(f"pictures of one training have to be of one size, got grids {sorted(grids)}")
+            raise ValueError(f"images of one training have to be of one size, got grids {sorted(grids)}")
         with torch.no_grad():
             output = model.get_image_features(inputs["pixel_values"], inputs["image_grid_thw"], return_dict=True)
         found.setdefault("merged", []).append(torch.stack(tuple(output.pooler_output)).half())
@@ -86,8 +86,8 @@ def add_features(folder: Path, pictures: Iterable[str], model: Any, image_proces
     return len(new)
 
 
-def pictures_of(jsonl: Path) -> list[str]:
-    """Paths of all pictures that the samples of a JSONL show, each once."""
+def images_of(jsonl: Path) -> list[str]:
+    """Paths of all images that the samples of a JSONL show, each once."""
     with jsonl.open() as file:
         return list(dict.fromkeys(path for line in file for path in json.loads(line)["images"]))
 

@@ -37,7 +37,7 @@ class VisionConfig:
     present_pixels: a colour counts as present in a cell from this many pixels. shift_pixels: frames are
     moved by up to this much. max_frames: frames used, drawn at random. step_weight: of the readout of whole
     timesteps (`planner.tiny.vision_readout`), a training-only aid that needs labelled episodes; 0 learns from pixels
-    alone. scenes: a folder of pictures of scenes with facts (`planner.tiny.vision_scenes`), another aid, or null;
+    alone. scenes: a folder of images of scenes with facts (`planner.tiny.vision_scenes`), another aid, or null;
     scene_share: of each batch, and scene_weight: of the readout of their facts."""
 
     directory: str = "runs/train/planner-vision"
@@ -157,7 +157,7 @@ def pretrain_tower(
     if config.step_weight > 0 and labels is None:
         raise ValueError("step_weight needs the labels of the frames (`planner.tiny.vision_readout.sample_steps`)")
     if config.scenes is not None and scenes is None:
-        raise ValueError("vision.scenes needs pictures of scenes (`planner.tiny.vision_scenes.scenes_of`)")
+        raise ValueError("vision.scenes needs images of scenes (`planner.tiny.vision_scenes.scenes_of`)")
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(config.seed)
     torch.manual_seed(config.seed)
@@ -224,7 +224,7 @@ class _Trainer:
         config, began = self.config, time.time()
         first, before = self._resume()
         stack = torch.from_numpy(frames).permute(0, 3, 1, 2)
-        scenes = None if self.scenes is None else torch.from_numpy(self.scenes[0].pictures).permute(0, 3, 1, 2)
+        scenes = None if self.scenes is None else torch.from_numpy(self.scenes[0].images).permute(0, 3, 1, 2)
         rarity = self._rarity(stack)
         for step in range(first, config.steps):
             generator = torch.Generator().manual_seed(config.seed * 1_000_003 + step)
@@ -241,7 +241,7 @@ class _Trainer:
         return before + time.time() - began
 
     def _batch(self, stack: Tensor, scenes: Tensor | None, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-        """Which frames, the pictures of a batch, and which pictures of scenes are its end."""
+        """Which frames, the images of a batch, and which images of scenes are its end."""
         size = self.config.batch_size
         if scenes is None or self.scenes is None:
             index = self._index(len(stack), size, 1 if self.labels is None else self.labels.cameras, generator)
@@ -252,7 +252,7 @@ class _Trainer:
         return index, torch.cat([stack[index], scenes[shown]]), shown
 
     def _index(self, frames: int, size: int, cameras: int, generator: torch.Generator) -> Tensor:
-        """Which of so many pictures make a batch; all cameras of each timestep, adjacent."""
+        """Which of so many images make a batch; all cameras of each timestep, adjacent."""
         first = torch.randint(frames // cameras, (size // cameras,), generator=generator) * cameras
         return (first[:, None] + torch.arange(cameras)).flatten()
 
@@ -293,7 +293,7 @@ class _Trainer:
         """Of the held-out scenes, or of the first `limit` timesteps, spread evenly."""
         assert self.scenes is not None
         scenes = self.scenes[1].every(max(1, len(self.scenes[1].labels) // limit) if limit else 1)
-        features = timestep_features(self.tower, self.image_processor, scenes.pictures, scenes.labels.cameras)
+        features = timestep_features(self.tower, self.image_processor, scenes.images, scenes.labels.cameras)
         return scene_report(self.scene_readout, features, scenes.labels)
 
     def _rarity(self, stack: Tensor) -> Tensor:
@@ -330,9 +330,9 @@ def merged_features(tower: Qwen3VLVisionModel, image_processor: Any, frames: Ten
 
 
 @torch.no_grad()
-def timestep_features(tower: Qwen3VLVisionModel, image_processor: Any, pictures: np.ndarray, cameras: int) -> Tensor:
-    """[N, F]: everything the mergers say of N timesteps. pictures: uint8 [N C, H, W, 3]."""
-    parts = torch.from_numpy(pictures).permute(0, 3, 1, 2).split(32 * cameras)
+def timestep_features(tower: Qwen3VLVisionModel, image_processor: Any, images: np.ndarray, cameras: int) -> Tensor:
+    """[N, F]: everything the mergers say of N timesteps. images: uint8 [N C, H, W, 3]."""
+    parts = torch.from_numpy(images).permute(0, 3, 1, 2).split(32 * cameras)
     return torch.cat([by_timestep(merged_features(tower, image_processor, part), cameras) for part in parts])
 
 
@@ -394,7 +394,7 @@ def _levels(vision: Any) -> int:
 
 
 def _cells(vision: Any, frames: np.ndarray) -> int:
-    """How many tokens a picture has."""
+    """How many tokens an image has."""
     cell = vision.patch_size * vision.spatial_merge_size
     return (frames.shape[1] // cell) * (frames.shape[2] // cell)
 
@@ -414,11 +414,11 @@ def _nearest(colours: np.ndarray, centres: np.ndarray) -> np.ndarray:
 
 
 def sample_frames(episodes: Sequence[Any], cameras: Sequence[str], limit: int, rng: np.random.Generator) -> np.ndarray:
-    """Up to `limit` pictures of all cameras, uint8 [N, H, W, 3], drawn without replacement."""
+    """Up to `limit` images of all cameras, uint8 [N, H, W, 3], drawn without replacement."""
     taken = [(e, t) for e in episodes for t in np.flatnonzero(e.image_steps)]
     chosen = rng.permutation(len(taken) * len(cameras))[:limit]
-    pictures = np.empty((len(chosen), *episodes[0].images[cameras[0]].shape[1:]), np.uint8)
+    images = np.empty((len(chosen), *episodes[0].images[cameras[0]].shape[1:]), np.uint8)
     for row, i in enumerate(chosen):
         episode, step = taken[i // len(cameras)]
-        pictures[row] = episode.images[cameras[i % len(cameras)]][step]
-    return pictures
+        images[row] = episode.images[cameras[i % len(cameras)]][step]
+    return images

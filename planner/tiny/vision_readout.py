@@ -20,7 +20,7 @@ from predimem.core.episodes import Episode
 
 @dataclass(frozen=True, eq=False)
 class StepLabels:
-    """Of N timesteps, the C pictures of each adjacent: which of `instructions` and `subtasks` it is, int64 [N], and
+    """Of N timesteps, the C images of each adjacent: which of `instructions` and `subtasks` it is, int64 [N], and
     float32 [N, D]: the share of the subtask that is over, then the state, each dimension standardised over N."""
 
     cameras: int
@@ -37,15 +37,15 @@ class StepLabels:
 def sample_steps(
     episodes: Sequence[Episode], cameras: Sequence[str], limit: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, StepLabels]:
-    """Pictures of up to `limit` timesteps, uint8 [N C, H, W, 3], drawn without replacement, and their labels."""
+    """Images of up to `limit` timesteps, uint8 [N C, H, W, 3], drawn without replacement, and their labels."""
     taken = [(e, int(t)) for e in episodes for t in np.flatnonzero(e.image_steps)]
     chosen = [taken[i] for i in np.sort(rng.permutation(len(taken))[:limit])]
-    pictures = np.stack([episode.images[camera][step] for episode, step in chosen for camera in cameras])
+    images = np.stack([episode.images[camera][step] for episode, step in chosen for camera in cameras])
     instructions = tuple(sorted({episode.instruction for episode in episodes}))
     subtasks = tuple(sorted({span.label for episode in episodes for span in episode.subtasks}))
     measured = torch.tensor(np.stack([[_progress(e, t), *e.state[t]] for e, t in chosen]), dtype=torch.float32)
     measured = (measured - measured.mean(0)) / measured.std(0).clamp(min=1e-3)
-    return pictures, StepLabels(
+    return images, StepLabels(
         len(cameras),
         instructions,
         subtasks,
@@ -76,7 +76,7 @@ class StepReadout(nn.Module):
 
 
 def by_timestep(features: Sequence[Tensor], cameras: int) -> Tensor:
-    """Features of pictures, each [N C, cells, Z], as one row for each timestep: [N, everything]."""
+    """Features of images, each [N C, cells, Z], as one row for each timestep: [N, everything]."""
     return torch.cat([f.reshape(len(f) // cameras, -1) for f in features], 1)
 
 

@@ -1,6 +1,6 @@
-"""What a tiny tower should see in pictures of scenes: where things, mats and the hand's object are, what is open.
+"""What a tiny tower should see in images of scenes: where things, mats and the hand's object are, what is open.
 
-Practice shows few layouts, and a tower learns them by heart. Pictures of scenes (`predimem datagen` with
+Practice shows few layouts, and a tower learns them by heart. Images of scenes (`predimem datagen` with
 `suite: scenes`) show many, with facts. All merged features of a timestep have to tell them. A training-only aid: the
 readout is thrown away.
 """
@@ -58,9 +58,9 @@ class SceneLabels:
 
 @dataclass(frozen=True, eq=False)
 class Scenes:
-    """pictures: uint8 [N C, H, W, 3], the cameras of a timestep adjacent."""
+    """images: uint8 [N C, H, W, 3], the cameras of a timestep adjacent."""
 
-    pictures: np.ndarray
+    images: np.ndarray
     labels: SceneLabels
 
     def every(self, stride: int) -> Scenes:
@@ -69,7 +69,7 @@ class Scenes:
         cameras = known.cameras
         rows = np.arange(0, len(known), stride)
         parts = {name: value[rows] for name, value in vars(known).items() if isinstance(value, Tensor)}
-        return Scenes(self.pictures[(rows[:, None] * cameras + np.arange(cameras)).ravel()], replace(known, **parts))
+        return Scenes(self.images[(rows[:, None] * cameras + np.arange(cameras)).ravel()], replace(known, **parts))
 
 
 def scenes_of(episodes: Sequence[Episode], cameras: Sequence[str], known: SceneLabels | None = None) -> Scenes:
@@ -97,12 +97,12 @@ def scenes_of(episodes: Sequence[Episode], cameras: Sequence[str], known: SceneL
             row += 1
     mat_pixels = torch.from_numpy(np.concatenate([f.mat_pixels[:, columns] for f in facts]))
     shown = ~mat_pixels[..., 0].isnan().all(1)
-    pictures = np.empty((steps * len(cameras), *episodes[0].images[cameras[0]].shape[1:]), np.uint8)
+    images = np.empty((steps * len(cameras), *episodes[0].images[cameras[0]].shape[1:]), np.uint8)
     at = 0
     for episode in episodes:
         end = at + len(episode) * len(cameras)
         for c, camera in enumerate(cameras):
-            pictures[at + c : end : len(cameras)] = np.asarray(episode.images[camera])
+            images[at + c : end : len(cameras)] = np.asarray(episode.images[camera])
         at = end
     labels = SceneLabels(
         len(cameras),
@@ -117,13 +117,13 @@ def scenes_of(episodes: Sequence[Episode], cameras: Sequence[str], known: SceneL
         torch.tensor([objects.index(name) for f in facts for name in f.held]),
         torch.from_numpy(np.concatenate([f.openings for f in facts])),
     )
-    return Scenes(pictures, labels)
+    return Scenes(images, labels)
 
 
 class SceneReadout(nn.Module):
     """The facts from all merged features of a timestep; of an object, asked for by its name. And of each cell of a
-    picture by itself, from its own features, whether the middle of a thing is in it, and where: what is learnt of one
-    place holds in all. width: of one merger's features, of which there are `levels`, for `cells` (a square) a picture.
+    image by itself, from its own features, whether the middle of a thing is in it, and where: what is learnt of one
+    place holds in all. width: of one merger's features, of which there are `levels`, for `cells` (a square) an image.
     """
 
     def __init__(self, width: int, levels: int, cells: int, labels: SceneLabels, hidden: int = 256):
@@ -161,7 +161,7 @@ class SceneReadout(nn.Module):
         }
 
     def loss(self, features: Tensor, labels: SceneLabels, index: Tensor, moved: Tensor | None = None) -> Tensor:
-        """features [B, F] of the timesteps `index`, int64 [B]. moved: [B, C, 2], how far the pictures were shifted, in
+        """features [B, F] of the timesteps `index`, int64 [B]. moved: [B, C, 2], how far the images were shifted, in
         fractions of their size."""
         object = labels.object[index]
         said, real = self(features, object), object > 0
@@ -187,7 +187,7 @@ class SceneReadout(nn.Module):
 
 @torch.no_grad()
 def scene_report(readout: SceneReadout, features: Tensor, labels: SceneLabels) -> dict[str, Any]:
-    """Accuracies on held-out scenes, of what is seen, with their n; errors of positions (of the picture's side) and of
+    """Accuracies on held-out scenes, of what is seen, with their n; errors of positions (of the image's side) and of
     openings (of the whole way). features: [N, F] of all timesteps."""
     said = readout(features, labels.object)
     known, place = labels.place != UNKNOWN, labels.place
@@ -215,7 +215,7 @@ def scene_report(readout: SceneReadout, features: Tensor, labels: SceneLabels) -
 
 
 def _cell_error(said: Tensor, where: Tensor) -> Tensor:
-    """said: [B, C, cells, K, 3]; where: [B, C, K, 2], fractions of the picture, NaN where a thing is not seen."""
+    """said: [B, C, cells, K, 3]; where: [B, C, K, 2], fractions of the image, NaN where a thing is not seen."""
     side = math.isqrt(said.shape[2])
     scaled = where.nan_to_num(-1.0) * side
     column, row = scaled[..., 0].floor(), scaled[..., 1].floor()

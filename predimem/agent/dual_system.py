@@ -1,4 +1,4 @@
-"""The dual system: a memory bank, S2 in its worker and S1 in the control thread (002 §9, Algorithm 1).
+"""The dual system: a memory bank, S2 in its worker and S1 in the control thread (RoboMemArena, arXiv:2605.10921, §9, Algorithm 1).
 
 S1 never waits for S2. S2's subtask replaces the last one when it arrives, or when enough plans in a row have
 named it (`confirm_plans`); the keyframes that it nominates are written back by absolute step. Before the first
@@ -26,7 +26,7 @@ HoldAction = Callable[[np.ndarray | None], np.ndarray]
 @dataclass(frozen=True)
 class DualSystemConfig:
     """execute_steps: actions executed from a chunk before the next one is asked for. plan_every_steps: S2 is
-    asked at every so many control steps, unless it is still busy; pictures are needed at those. confirm_plans: how
+    asked at every so many control steps, unless it is still busy; images are needed at those. confirm_plans: how
     many plans in a row must name a new subtask before it replaces the last one. More than 1 filters single wrong
     answers, and every right change then comes a planning period later for each more. min_confidence: a plan that is
     less sure of a new subtask does not count towards it; one that does not say how sure it is does. The first

@@ -38,9 +38,9 @@ def data_stats(
 @app.command("plot")
 def data_plot(
     episode: EpisodeFile,
-    out: Annotated[Path, typer.Option(help="The picture (.png, .svg, .pdf).")],
+    out: Annotated[Path, typer.Option(help="The image (.png, .svg, .pdf).")],
 ) -> None:
-    """Speed, gripper, keyframes and subtasks of an episode of the arena over time, with pictures."""
+    """Speed, gripper, keyframes and subtasks of an episode of the arena over time, with images."""
     from datagen.inspect.plots import keyframe_config, plot_episode
     from predimem.core.episodes import load_episode
 

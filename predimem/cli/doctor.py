@@ -66,7 +66,7 @@ def run() -> int:
 
 
 def examine() -> Iterator[Finding]:
-    """All findings, the quick ones first. Looks and renders one picture; changes nothing."""
+    """All findings, the quick ones first. Looks and renders one image; changes nothing."""
     yield python_version()
     yield packages(CHECKOUT / "constraints.txt")
     yield libraries()
@@ -177,13 +177,13 @@ def vulkan_driver(driver: vulkan.Driver) -> Finding:
 
 
 def render(python: str = sys.executable) -> Finding:
-    """Render one picture in a process of its own: a driver that is broken may end the process."""
+    """Render one image in a process of its own: a driver that is broken may end the process."""
     command = [python, "-c", "from predimem.cli.doctor import render_cube; print(render_cube())"]
     started = time.perf_counter()
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=RENDER_TIMEOUT_S, cwd=CHECKOUT)
     except subprocess.TimeoutExpired:
-        return Finding("rendering", "FAIL", f"no picture within {RENDER_TIMEOUT_S} s", _render_advice())
+        return Finding("rendering", "FAIL", f"no image within {RENDER_TIMEOUT_S} s", _render_advice())
     if done.returncode != 0:
         reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
         return Finding("rendering", "FAIL", f"exit {done.returncode}: {reason[:200]}", _render_advice())
@@ -218,14 +218,14 @@ def render_cube(size_px: int = 64) -> str:
     table = np.full((16, 16, 4), 0.5, np.float32)
     lut = sapien.render.RenderTexture(table, 2, "R32G32B32A32Sfloat", 1, "linear", "edge", False)
     camera.set_texture("BRDFLUT", lut)
-    _take(scene, camera)  # the first picture also makes the pipelines
+    _take(scene, camera)  # the first image also makes the pipelines
     started = time.perf_counter()
-    picture = _take(scene, camera)
+    image = _take(scene, camera)
     seconds = time.perf_counter() - started
-    red, green, blue = (float(c) for c in picture[size_px // 2, size_px // 2, :3])
+    red, green, blue = (float(c) for c in image[size_px // 2, size_px // 2, :3])
     if not red > 0.2 > max(green, blue):
         raise RuntimeError(f"expected a red cube in the middle, got RGB ({red:.2f}, {green:.2f}, {blue:.2f})")
-    return f"SAPIEN on {device.name}: {size_px} px picture in {1000 * seconds:.0f} ms"
+    return f"SAPIEN on {device.name}: {size_px} px image in {1000 * seconds:.0f} ms"
 
 
 def _take(scene: Any, camera: Any) -> Any:

@@ -23,7 +23,7 @@ def export_sft(
     samples: Annotated[int | None, typer.Option(help="Lines; default: the config's.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of the drawing; default: the config's.")] = None,
 ) -> None:
-    """The JSONL that ms-swift trains S2 with, as `predimem train planner` makes it (002 §8)."""
+    """The JSONL that ms-swift trains S2 with, as `predimem train planner` makes it (RoboMemArena, §8)."""
     from planner.dataset import write_training_data
     from planner.prompt import PromptConfig
     from planner.train import TrainConfig
@@ -70,7 +70,7 @@ def export_to_rerun(
     state_dir: Annotated[Path | None, typer.Option(help="Folder in which `predimem serve` keeps episodes.")] = None,
     control_hz: Annotated[float, typer.Option(help="Control steps a second of a served episode.")] = 20.0,
 ) -> None:
-    """One episode for the Rerun viewer: pictures, subtasks, keyframes and numbers over time."""
+    """One episode for the Rerun viewer: images, subtasks, keyframes and numbers over time."""
     from predimem.serving.rerun import recording_of_episode, recording_of_kept, write_rerun
 
     if state_dir is None:

@@ -102,6 +102,17 @@ def renamed(data: dict[str, Any], former_names: Mapping[str, str], where: str) -
     return {former_names.get(key, key): value for key, value in data.items()}
 
 
+def in_todays_words(cls: type, data: dict[str, Any]) -> dict[str, Any]:
+    """A config that an earlier version wrote down (`to_dict`), with today's names and defaults for what came later.
+
+    What cannot be read is returned as it is: it is another config in any case.
+    """
+    try:
+        return json.loads(json.dumps(to_dict(from_dict(cls, data))))
+    except (ConfigError, ValueError):
+        return data
+
+
 def to_dict(config: Any) -> dict[str, Any]:
     """The config as plain data, as it is written into results and beside weights."""
     return dataclasses.asdict(config)

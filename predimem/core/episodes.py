@@ -1,9 +1,9 @@
 """Episodes on disk: one HDF5 file each, versioned, with a checksum, written once and never edited.
 
 Layout (format version 2): attributes `format`, `version`, `checksum` and `meta` (JSON); datasets
-`images/<camera>` uint8 [N, H, W, 3] (gzip, one chunk per picture, so that one can be read alone: of
+`images/<camera>` uint8 [N, H, W, 3] (gzip, one chunk per image, so that one can be read alone: of
 gzip, LZF, PNG and no compression the best trade, docs/benchmarks/episode_files.md),
-`image_rows` int32 [T] where pictures were taken less often than control steps (see `Frames`; else
+`image_rows` int32 [T] where images were taken less often than control steps (see `Frames`; else
 N = T), `state` float32 [T, D], `actions` float32 [T, A], and, where the expert can label what was not
 done, `alternatives/*` (see `Alternatives`). The checksum is SHA-256 over `meta` and, by name, the
 shape, type and SHA-256 of the bytes of each dataset. Version 1, which is read as well, has no
@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from predimem.core.files import AtomicWrite
-from predimem.core.frames import EpisodeError, Frames, StoredPictures
+from predimem.core.frames import EpisodeError, Frames, StoredImages
 
 FORMAT = "predimem-episode"
 VERSION = 2
@@ -89,7 +89,7 @@ class Episode:
 
     @property
     def image_steps(self) -> np.ndarray:
-        """bool [T]: at which steps fresh pictures were taken, by any camera."""
+        """bool [T]: at which steps fresh images were taken, by any camera."""
         return np.any([np.zeros(len(self), bool), *(frames.stored for frames in self.images.values())], axis=0)
 
     def subtask_at(self, step: int) -> str:
@@ -113,7 +113,7 @@ def list_episodes(root: str | Path) -> list[Path]:
 
 
 class EpisodeWriter:
-    """Writes an episode while it is played: pictures go to the file one by one.
+    """Writes an episode while it is played: images go to the file one by one.
 
     cameras: name -> (height, width). Call `add` for each control step, then `finish`. A file under its
     final name is whole: until then it is called `.partial`, which is deleted by `abandon` and on
@@ -134,7 +134,7 @@ class EpisodeWriter:
         self._path, self._whole = Path(path), AtomicWrite(path)
         self._meta = {"suite": suite, "task": task, "seed": seed, "control_hz": control_hz, "cameras": list(cameras)}
         self._digests = {name: hashlib.sha256() for name in cameras}
-        self._pictures = 0
+        self._images = 0
         self._rows: list[int] = []
         self._state: list[np.ndarray] = []
         self._actions: list[np.ndarray] = []
@@ -155,10 +155,10 @@ class EpisodeWriter:
         """One control step. images: camera -> uint8 [H, W, 3], of all cameras; None where none were
         taken, so that the last ones hold (the first step needs them)."""
         if images is not None:
-            self._add_pictures(images)
-        elif not self._pictures and self._digests:
-            raise EpisodeError("the first step of an episode needs pictures")
-        self._rows.append(self._pictures - 1)
+            self._add_images(images)
+        elif not self._images and self._digests:
+            raise EpisodeError("the first step of an episode needs images")
+        self._rows.append(self._images - 1)
         self._state.append(np.array(state, np.float32))
         self._actions.append(np.array(action, np.float32))
 
@@ -186,7 +186,7 @@ class EpisodeWriter:
             raise EpisodeError(f"{self._path}: an episode needs at least one step")
         arrays = {"state": np.stack(self._state), "actions": np.stack(self._actions), **_arrays(alternatives)}
         _check_lengths(arrays)
-        if self._digests and self._pictures < len(self._rows):
+        if self._digests and self._images < len(self._rows):
             arrays["image_rows"] = np.array(self._rows, np.int32)
         text = json.dumps(meta, sort_keys=True)
         parts = {f"images/{name}": digest.hexdigest() for name, digest in self._digests.items()}
@@ -213,9 +213,9 @@ class EpisodeWriter:
     ) -> None:
         self.abandon()
 
-    def _add_pictures(self, images: Mapping[str, np.ndarray]) -> None:
+    def _add_images(self, images: Mapping[str, np.ndarray]) -> None:
         if set(images) != set(self._digests):
-            raise EpisodeError(f"expected pictures of {', '.join(self._digests)}, got {', '.join(images) or 'none'}")
+            raise EpisodeError(f"expected images of {', '.join(self._digests)}, got {', '.join(images) or 'none'}")
         for name, image in images.items():
             dataset = self._file[f"images/{name}"]
             if image.dtype != np.uint8 or image.shape != dataset.shape[1:]:
@@ -223,10 +223,10 @@ class EpisodeWriter:
                 raise EpisodeError(f"{name}: expected {expected}, got {image.dtype} {list(image.shape)}")
         for name, image in images.items():
             dataset = self._file[f"images/{name}"]
-            dataset.resize(self._pictures + 1, axis=0)
-            dataset[self._pictures] = image
+            dataset.resize(self._images + 1, axis=0)
+            dataset[self._images] = image
             self._digests[name].update(np.ascontiguousarray(image).data)
-        self._pictures += 1
+        self._images += 1
 
 
 def save_episode(path: str | Path, episode: Episode) -> None:
@@ -250,10 +250,10 @@ def save_episode(path: str | Path, episode: Episode) -> None:
 
 
 def load_episode(path: str | Path, *, verify: bool = True, in_memory: bool = False) -> Episode:
-    """One episode, whose pictures are read from the file when they are asked for.
+    """One episode, whose images are read from the file when they are asked for.
 
-    verify: read everything once, a picture at a time, and compare with the checksum. To be left out
-    only where this file has been verified already. in_memory: keep all pictures; the file is then no
+    verify: read everything once, an image at a time, and compare with the checksum. To be left out
+    only where this file has been verified already. in_memory: keep all images; the file is then no
     longer needed. Raises EpisodeError if it is truncated, altered or too new.
     """
     import h5py
@@ -268,7 +268,7 @@ def load_episode(path: str | Path, *, verify: bool = True, in_memory: bool = Fal
                 readable = " and ".join(map(str, READABLE))
                 raise EpisodeError(f"{path} has episode version {version}; this code reads {readable}")
             meta, checksum = str(attributes["meta"]), str(attributes["checksum"])
-            data: dict[str, np.ndarray | StoredPictures] = {}
+            data: dict[str, np.ndarray | StoredImages] = {}
             headers: dict[str, str] = {}
             file.visititems(lambda name, item: _collect(data, headers, name, item))
         if verify and _checksum(version, meta, headers, data) != checksum:
@@ -287,7 +287,7 @@ def load_episodes(root: str | Path) -> list[Episode]:
     """All episodes below `root`, in the order of `list_episodes`; a progress bar if it takes long.
 
     Verified, unless this process has done so before and the file has not changed since: in threads, since unpacking
-    and hashing, nearly all of the work (0.4 ms a picture of 128 px), leave Python's lock.
+    and hashing, nearly all of the work (0.4 ms an image of 128 px), leave Python's lock.
     """
     from tqdm import tqdm
 
@@ -320,9 +320,9 @@ def episode_checksum(path: str | Path) -> str:
         raise EpisodeError(f"{path} is not a PrediMem episode, or damaged: {error}") from error
 
 
-def _collect(data: dict[str, np.ndarray | StoredPictures], headers: dict[str, str], name: str, item: Any) -> None:
+def _collect(data: dict[str, np.ndarray | StoredImages], headers: dict[str, str], name: str, item: Any) -> None:
     if hasattr(item, "shape"):
-        data[name] = StoredPictures(item) if name.startswith("images/") else item[()]
+        data[name] = StoredImages(item) if name.startswith("images/") else item[()]
         headers[name] = _header(name, item)
 
 
@@ -348,9 +348,9 @@ def _episode(meta: dict[str, Any], data: dict[str, Any], in_memory: bool) -> Epi
     if meta["alternative_subtasks"] is not None:
         parts = {k: data[f"alternatives/{k}"] for k in ("chunks", "valid", "targets_m", "pixels")}
         alternatives = Alternatives(subtasks=tuple(meta["alternative_subtasks"]), **parts)
-    pictures = {name: data[f"images/{name}"] for name in meta["cameras"]}
+    images = {name: data[f"images/{name}"] for name in meta["cameras"]}
     if in_memory:
-        pictures = {name: np.asarray(Frames(stored)) for name, stored in pictures.items()}
+        images = {name: np.asarray(Frames(stored)) for name, stored in images.items()}
     return Episode(
         suite=meta["suite"],
         task=meta["task"],
@@ -358,7 +358,7 @@ def _episode(meta: dict[str, Any], data: dict[str, Any], in_memory: bool) -> Epi
         instruction=meta["instruction"],
         control_hz=meta["control_hz"],
         success=meta["success"],
-        images={name: Frames(stored, data.get("image_rows")) for name, stored in pictures.items()},
+        images={name: Frames(stored, data.get("image_rows")) for name, stored in images.items()},
         state=data["state"],
         actions=data["actions"],
         subtasks=tuple(SubtaskSpan(**span) for span in meta["subtasks"]),
@@ -374,9 +374,9 @@ def _header(name: str, array: Any) -> str:
 
 
 def _checksum(
-    version: int, meta: str, headers: Mapping[str, str], data: Mapping[str, np.ndarray | StoredPictures]
+    version: int, meta: str, headers: Mapping[str, str], data: Mapping[str, np.ndarray | StoredImages]
 ) -> str:
-    """Of what was read from a file; pictures pass through one by one."""
+    """Of what was read from a file; images pass through one by one."""
     if version == 1:
         digest = hashlib.sha256(meta.encode())
         for name in sorted(data):
@@ -401,8 +401,8 @@ def _combined(meta: str, headers: Mapping[str, str], parts: Mapping[str, str]) -
     return digest.hexdigest()
 
 
-def _blocks(array: np.ndarray | StoredPictures) -> Iterator[bytes | memoryview]:
+def _blocks(array: np.ndarray | StoredImages) -> Iterator[bytes | memoryview]:
     if isinstance(array, np.ndarray):
         yield array.tobytes()
     else:
-        yield from (picture.data for picture in array)
+        yield from (image.data for image in array)

@@ -1,4 +1,4 @@
-"""What the pictures of a scene could show: facts beside an episode's frames, kept as JSON in its metadata."""
+"""What the images of a scene could show: facts beside an episode's frames, kept as JSON in its metadata."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from predimem.core.config import differences
+from predimem.core.config import differences, in_todays_words
 from predimem.core.episodes import EpisodeError, episode_path, load_episode
 from predimem.core.files import write_json
 from predimem.core.jsonl import FileInUse, JsonLines
@@ -63,13 +63,20 @@ class DataJournal(Journal):
 
     config: JSON data, what the episodes are made with. Its top-level keys in `may_differ` do not change an
     episode (workers, which tasks, how many); where another one differs from the folder's `config.json`,
-    JournalError says so. outcomes: by job, in the order of their first line.
+    JournalError says so. config_class: its dataclass, whose former field names are understood. outcomes: by job, in the order of their first line.
     """
 
     name = "journal.jsonl"
 
-    def __init__(self, out: str | Path, config: dict[str, Any], may_differ: Collection[str] = ()):
+    def __init__(
+        self,
+        out: str | Path,
+        config: dict[str, Any],
+        may_differ: Collection[str] = (),
+        config_class: type | None = None,
+    ):
         super().__init__(out)
+        self._config_class = config_class
         try:
             self._check_config(json.loads(json.dumps(config)), may_differ)
             self.outcomes = self._read()
@@ -121,6 +128,8 @@ class DataJournal(Journal):
         path = self.out / "config.json"
         if path.exists():
             before = json.loads(path.read_text())
+            if self._config_class is not None:
+                before = in_todays_words(self._config_class, before)
             self.refuse(differences(_without(before, may_differ), _without(config, may_differ)))
         write_json(path, config, indent=2)
 

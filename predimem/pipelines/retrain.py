@@ -42,7 +42,7 @@ class RoundConfig:
 class PlannersConfig:
     """practice: config of the practice; its rounds: the first one is driven by the truth, each other one by the planner
     that was trained on all before it. recipes: name of the weights -> config of its training; the first one is the
-    planner that drives practice. demonstrations: config of further data; scenes: of the pictures that the vision tower
+    planner that drives practice. demonstrations: config of further data; scenes: of the images that the vision tower
     learns from; or null. practice_changes, scene_changes, recipe_changes: what differs from those configs, as in them.
     """
 

@@ -17,8 +17,8 @@ _CORNERS = np.array([[x, y, z, 1.0] for x in (0, 1) for y in (0, 1) for z in (0,
 def out_of_view(camera: Any) -> list[Any]:
     """The render bodies that no pixel of `camera` can show; camera: a sensor of ManiSkill with one world.
 
-    None where a lamp casts shadows, which come from outside of the picture too. Bodies that were added to the
-    scene after its first picture, or moved within their entity, are not looked at until `forget`.
+    None where a lamp casts shadows, which come from outside of the image too. Bodies that were added to the
+    scene after its first image, or moved within their entity, are not looked at until `forget`.
     """
     scene = camera.camera.scene
     (world,) = scene.sub_scenes

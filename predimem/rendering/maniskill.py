@@ -3,12 +3,12 @@
 `prepare()` goes before the first `gym.make`. With an NVIDIA driver it changes nothing. Otherwise it
 patches ManiSkill in this process: the parser of backend names (3.0.1 cannot parse "pci:0", and there
 is no other name for such a device) and, for software drivers, `ManiSkillScene.add_camera`, so that
-every camera gets a ready-made BRDF look-up table (SAPIEN otherwise computes one at the first picture
+every camera gets a ready-made BRDF look-up table (SAPIEN otherwise computes one at the first image
 of a process: 12 to 26 s on a software device), and `Camera.capture`, so that a camera is spared what it
 cannot see: bodies outside its view, and the wrist camera its own housing, which is 425 thousand triangles,
-four fifths of the scene. Pictures stay the same to the last bit.
+four fifths of the scene. Images stay the same to the last bit.
 
-`decimate(env)` replaces heavy visual meshes by coarse ones. Pictures change a little (0.4 of 255 on
+`decimate(env)` replaces heavy visual meshes by coarse ones. Images change a little (0.4 of 255 on
 average), physics not at all: for making data, never for figures that are quoted.
 """
 

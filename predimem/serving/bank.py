@@ -15,7 +15,7 @@ from predimem.serving.store import EpisodeStore, StoredEpisode
 class SessionBank(MemoryBank):
     """A bank that sees one frame at every control step, whatever the client's rate.
 
-    Where steps are left out (a client that asks once for each chunk) the last picture holds until the next one, as
+    Where steps are left out (a client that asks once for each chunk) the last image holds until the next one, as
     it does in demonstrations that were filmed at a lower rate. So windows and strides keep their meaning in control
     steps. An observation of the last step again, from a client that asks again, changes nothing.
 
@@ -65,12 +65,12 @@ class SessionBank(MemoryBank):
 def restore(
     bank: SessionBank, resume: Callable[[Plan], None], store: EpisodeStore, episode: StoredEpisode, state_dim: int
 ) -> None:
-    """Put a kept episode's pictures and plans into a bank that was just reset.
+    """Put a kept episode's images and plans into a bank that was just reset.
 
     The plans are replayed in their order (`resume` is the agent's), so keyframes and subtask are those that were held.
     """
     state = np.zeros(state_dim, np.float32)
-    there = set(episode.picture_steps)
+    there = set(episode.image_steps)
     nominated = {step for plan in episode.plans for step in plan.keyframe_steps} & there
     last_plan = episode.plans[-1].step if episode.plans else 0
     window = {step for step in there if step > last_plan - bank.config.window_steps}

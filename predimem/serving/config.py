@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from ipaddress import ip_address
-from typing import Literal
+from typing import ClassVar, Literal
 
 from predimem.agent.clock import TimeConfig
 from predimem.agent.dual_system import DualSystemConfig
@@ -51,7 +51,7 @@ class RobotConfig:
 class LimitsConfig:
     """What is refused rather than queued. Sizes in bytes, times in seconds.
 
-    array_bytes: of one array or decoded picture. prompt_characters: of a task. deadline_s: from a request's arrival
+    array_bytes: of one array or decoded image. prompt_characters: of a task. deadline_s: from a request's arrival
     to its reply; a client may ask for less. queued_s1: observations that wait for the actor. idle_s: how long a
     session without requests is kept in memory; spare_s: how long it is safe from being evicted for a new one.
     bad_messages: faulty messages in a row after which a connection is closed. send_s: how long a client may take
@@ -119,19 +119,21 @@ class AccessConfig:
 @dataclass(frozen=True)
 class StateConfig:
     """dir: where episodes are kept so that they survive a restart; null: in memory alone. sync: wait for the disk,
-    which survives a power cut too, not only a kill. picture_every_steps: besides keyframes, one picture of so many
+    which survives a power cut too, not only a kill. image_every_steps: besides keyframes, one image of so many
     control steps is kept, for looking at past episodes. episodes: how many are kept, the last used ones.
     journal: of the database, `wal`, or `rollback` where processes of several machines share the folder."""
 
+    FORMER_NAMES: ClassVar[dict[str, str]] = {"picture_every_steps": "image_every_steps"}
+
     dir: str | None = None
     sync: bool = True
-    picture_every_steps: int = 20
+    image_every_steps: int = 20
     episodes: int = 200
     journal: Literal["wal", "rollback"] = "wal"
 
     def __post_init__(self) -> None:
-        if self.picture_every_steps < 1 or self.episodes < 1:
-            raise ValueError("state: picture_every_steps and episodes have to be at least 1")
+        if self.image_every_steps < 1 or self.episodes < 1:
+            raise ValueError("state: image_every_steps and episodes have to be at least 1")
 
 
 @dataclass(frozen=True)

@@ -55,8 +55,8 @@ class Engine:
         """Warm both models up. Raises PlannerGone, or what the actor raises, where one of them cannot be used."""
         began_s = time.perf_counter()
         robot, deadline_s = self.served.robot, time.monotonic() + 600
-        pictures = {name: np.zeros((*robot.image_size, 3), np.uint8) for name in robot.cameras}
-        blank = Observation(0, pictures, np.zeros(robot.state_dim, np.float32))
+        images = {name: np.zeros((*robot.image_size, 3), np.uint8) for name in robot.cameras}
+        blank = Observation(0, images, np.zeros(robot.state_dim, np.float32))
         self._policy.infer(blank, self.config.robot.example_prompt, deadline_s)
         if self._process is not None:
             self._process.start()
@@ -145,8 +145,8 @@ class Engine:
     def _example(self) -> MemorySnapshot:
         """A first snapshot for the planner to warm up with."""
         robot = self.served.robot
-        picture = np.zeros((*robot.image_size, 3), np.uint8)
-        frame = Frame(0, 0.0, {name: picture for name in robot.cameras})
+        image = np.zeros((*robot.image_size, 3), np.uint8)
+        frame = Frame(0, 0.0, {name: image for name in robot.cameras})
         return MemorySnapshot("warm-up", 0, self.config.robot.example_prompt, (frame,))
 
     def _planner_lost(self, why: str) -> None:

@@ -169,17 +169,17 @@ class PlannerProcess:
 
 
 def _snapshot_data(snapshot: MemorySnapshot) -> dict[str, Any]:
-    """As plain data; a frame that occurs twice (the picture of a step that is repeated) is sent once."""
-    pictures: dict[int, int] = {}
+    """As plain data; a frame that occurs twice (the image of a step that is repeated) is sent once."""
+    images: dict[int, int] = {}
     arrays: list[Any] = []
 
     def frame_data(frame: Frame) -> list[Any]:
         places = []
         for name, image in frame.images.items():
-            if id(image) not in pictures:
-                pictures[id(image)] = len(arrays)
+            if id(image) not in images:
+                images[id(image)] = len(arrays)
                 arrays.append(image)
-            places.append([name, pictures[id(image)]])
+            places.append([name, images[id(image)]])
         return [frame.step, frame.time_s, places]
 
     return {
@@ -189,14 +189,14 @@ def _snapshot_data(snapshot: MemorySnapshot) -> dict[str, Any]:
         "recent": [frame_data(frame) for frame in snapshot.recent],
         "keyframes": [frame_data(frame) for frame in snapshot.keyframes],
         "past_subtasks": list(snapshot.past_subtasks),
-        "pictures": arrays,
+        "images": arrays,
     }
 
 
 def _read_snapshot(data: dict[str, Any]) -> MemorySnapshot:
     def frame(found: list[Any]) -> Frame:
         step, time_s, places = found
-        return Frame(step, time_s, MappingProxyType({name: data["pictures"][k] for name, k in places}))
+        return Frame(step, time_s, MappingProxyType({name: data["images"][k] for name, k in places}))
 
     return MemorySnapshot(
         episode_id=data["episode_id"],

@@ -115,7 +115,7 @@ class SessionPlanner:
         self._cancellation.clear()
 
     def end(self) -> None:
-        """Let go of `keep`, and so of the session: the two would hold each other, and the session's pictures, until a
+        """Let go of `keep`, and so of the session: the two would hold each other, and the session's images, until a
         full garbage collection, which hardly ever comes in a process with torch's many objects."""
         self._keep = _keep_nothing
 

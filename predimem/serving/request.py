@@ -1,7 +1,7 @@
 """From a client's message to what the session needs: typed, checked, and with nothing of the message left over.
 
 Cameras may come under their names, as `observation/<name>`, or in a map `images`; the state as `state` or
-`observation/state`. A picture is uint8 [H, W, 3], or the bytes of a PNG or JPEG file.
+`observation/state`. An image is uint8 [H, W, 3], or the bytes of a PNG or JPEG file.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ def read_request(message: Any, robot: RobotSpec, limits: LimitsConfig) -> Reques
         raise Refusal("malformed", f"expected a map of observations, got {type(message).__name__}")
     nested = message.get("images", {})
     if not isinstance(nested, dict):
-        raise Refusal("malformed", "`images` has to be a map of camera names to pictures")
+        raise Refusal("malformed", "`images` has to be a map of camera names to images")
     images = {}
     for name in robot.cameras:
         found = _first(message, name, f"observation/{name}")
         found = nested.get(name) if found is None else found
         if found is None:
-            raise Refusal("malformed", f"no picture of the camera {name!r}; expected {', '.join(robot.cameras)}")
-        images[name] = _picture(name, found, robot, limits)
+            raise Refusal("malformed", f"no image of the camera {name!r}; expected {', '.join(robot.cameras)}")
+        images[name] = _image(name, found, robot, limits)
     return Request(
         images=images,
         state=_state(_first(message, "state", "observation/state"), robot),
@@ -71,7 +71,7 @@ def _first(message: Mapping[Any, Any], *names: str) -> Any:
     return next((message[name] for name in names if message.get(name) is not None), None)
 
 
-def _picture(name: str, found: Any, robot: RobotSpec, limits: LimitsConfig) -> np.ndarray:
+def _image(name: str, found: Any, robot: RobotSpec, limits: LimitsConfig) -> np.ndarray:
     if isinstance(found, bytes):
         found = _decode(name, found, limits)
     if not isinstance(found, np.ndarray):
@@ -87,15 +87,15 @@ def _picture(name: str, found: Any, robot: RobotSpec, limits: LimitsConfig) -> n
 
 
 def _decode(name: str, data: bytes, limits: LimitsConfig) -> np.ndarray:
-    """The size is known from the head of the file, before any memory is spent on the picture."""
+    """The size is known from the head of the file, before any memory is spent on the image."""
     from PIL import Image
 
     try:
-        with Image.open(io.BytesIO(data), formats=("PNG", "JPEG")) as picture:
-            width, height = picture.size
+        with Image.open(io.BytesIO(data), formats=("PNG", "JPEG")) as image:
+            width, height = image.size
             if width * height * 3 > limits.array_bytes:
                 raise Refusal("malformed", f"{name}: {width} x {height} pixels are more than is allowed")
-            return np.asarray(picture.convert("RGB"))
+            return np.asarray(image.convert("RGB"))
     except Refusal:
         raise
     except Exception:  # Pillow raises many types on damaged files

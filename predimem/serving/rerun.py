@@ -1,4 +1,4 @@
-"""Episodes as files for the Rerun viewer (https://rerun.io): pictures, subtasks, keyframes and numbers over time."""
+"""Episodes as files for the Rerun viewer (https://rerun.io): images, subtasks, keyframes and numbers over time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from predimem.serving.store import EpisodeStore, StoredEpisode
 class Recording:
     """One episode, whatever it comes from.
 
-    pictures: (step, camera -> uint8 [H, W, 3]), steps ascending. spans: (first step, subtask). keyframes: steps.
+    images: (step, camera -> uint8 [H, W, 3]), steps ascending. spans: (first step, subtask). keyframes: steps.
     numbers: name -> (step, value), such as the planner's confidence. vectors: name -> float [T, D], a row a step.
     """
 
@@ -28,7 +28,7 @@ class Recording:
     instruction: str
     control_hz: float
     cameras: Sequence[str]
-    pictures: Iterable[tuple[int, Mapping[str, np.ndarray]]]
+    images: Iterable[tuple[int, Mapping[str, np.ndarray]]]
     spans: Sequence[tuple[int, str]]
     keyframes: Sequence[int]
     numbers: Mapping[str, Iterable[tuple[int, float]]] = field(default_factory=dict)
@@ -36,10 +36,10 @@ class Recording:
 
 
 def recording_of_episode(episode: Episode) -> Recording:
-    """A demonstration: pictures at the steps at which some were taken."""
+    """A demonstration: images at the steps at which some were taken."""
     steps = [int(step) for step in np.flatnonzero(episode.image_steps)]
 
-    def pictures() -> Iterator[tuple[int, Mapping[str, np.ndarray]]]:
+    def images() -> Iterator[tuple[int, Mapping[str, np.ndarray]]]:
         for step in steps:
             yield step, {name: frames[step] for name, frames in episode.images.items()}
 
@@ -51,7 +51,7 @@ def recording_of_episode(episode: Episode) -> Recording:
         episode.instruction,
         episode.control_hz,
         list(episode.images),
-        pictures(),
+        images(),
         spans,
         episode.keyframes,
         {},
@@ -60,11 +60,11 @@ def recording_of_episode(episode: Episode) -> Recording:
 
 
 def recording_of_served(store: EpisodeStore, stored: StoredEpisode, control_hz: float) -> Recording:
-    """An episode that a server kept: what the planner said, and the pictures that were stored."""
-    frames = (store.frame(stored.key, step) for step in stored.picture_steps)
-    first = next((store.frame(stored.key, step).images for step in stored.picture_steps[:1]), {})
+    """An episode that a server kept: what the planner said, and the images that were stored."""
+    frames = (store.frame(stored.key, step) for step in stored.image_steps)
+    first = next((store.frame(stored.key, step).images for step in stored.image_steps[:1]), {})
     spans = [(plan.step, plan.subtask) for plan in stored.plans if plan.subtask is not None]
-    kept = set(stored.picture_steps)
+    kept = set(stored.image_steps)
     nominated = sorted({step for plan in stored.plans for step in plan.keyframe_steps} & kept)
     confidence = [(plan.step, plan.confidence) for plan in stored.plans if plan.confidence is not None]
     return Recording(
@@ -107,7 +107,7 @@ def write_rerun(recording: Recording, path: Path) -> Path:
         stream.set_time("time", duration=step / recording.control_hz)
 
     keyframes = set(recording.keyframes)
-    for step, images in recording.pictures:
+    for step, images in recording.images:
         at(step)
         for camera, image in images.items():
             stream.log(f"cameras/{camera}", rr.EncodedImage(contents=jpeg(image), media_type="image/jpeg"))

@@ -19,7 +19,7 @@ PROTOCOL = 1  # raised when a field of a reply or of the metadata changes its me
 
 @dataclass(frozen=True)
 class RobotSpec:
-    """cameras: names of the pictures; image_size: their [height, width]."""
+    """cameras: names of the images; image_size: their [height, width]."""
 
     cameras: tuple[str, ...]
     image_size: tuple[int, int]

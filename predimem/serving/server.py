@@ -224,7 +224,7 @@ def _response(shown: Page) -> Response:
         "Content-Length": str(len(shown.body)),
         "Connection": "close",
         "Cache-Control": "no-store",
-        "Cross-Origin-Resource-Policy": "same-origin",  # pages of others may not show our pictures either
+        "Cross-Origin-Resource-Policy": "same-origin",  # pages of others may not show our images either
         "Referrer-Policy": "no-referrer",
         "X-Content-Type-Options": "nosniff",
     } | dict(shown.headers)

@@ -70,7 +70,7 @@ class Session:
         self._lock = threading.Lock()
         self._instruction: str | None = None
         self._key: int | None = None  # of the store
-        self._pictured_step: int | None = None
+        self._imaged_step: int | None = None
         self._resumed = False
         self._memory_from = 0
         self._reply: dict[str, Any] | None = None
@@ -104,7 +104,7 @@ class Session:
         return self._reply
 
     def frame(self, step: int) -> Frame | None:
-        """The pictures of a step that is still in memory, for those who watch. Any thread may ask."""
+        """The images of a step that is still in memory, for those who watch. Any thread may ask."""
         return self._bank.frame(step)
 
     def answer(self, request: Request, deadline_s: float) -> dict[str, Any]:
@@ -149,14 +149,14 @@ class Session:
         self._agent.reset(prompt, self.episode_id)
         self.watch.begin()
         self._planner.go_on()
-        self._reply, self._pictured_step, self._resumed = None, None, stored is not None
+        self._reply, self._imaged_step, self._resumed = None, None, stored is not None
         if stored is not None:
             assert store is not None
             restore(self._bank, self._agent.resume, store, stored, self._parts.served.robot.state_dim)
             self.watch.resume(stored.plans)
             self._key = stored.key
-            self._pictured_step = max(stored.picture_steps, default=None)
-            self._memory_from = min(stored.picture_steps, default=0)
+            self._imaged_step = max(stored.image_steps, default=None)
+            self._memory_from = min(stored.image_steps, default=0)
         else:
             self._key = store.begin(self.episode_id, prompt) if store is not None else None
             self._memory_from = request.step or 0
@@ -229,20 +229,20 @@ class Session:
         if store is not None and key is not None:
             began_s = time.perf_counter()
             try:
-                store.keep(key, plan, self._pictures_of(snapshot, plan))
+                store.keep(key, plan, self._images_of(snapshot, plan))
             except NotOwner:
                 threading.Thread(target=self.close, name="close-session", daemon=True).start()
                 raise
             self._parts.metrics.store_latency.observe(time.perf_counter() - began_s)
         self._bank.announce(plan.keyframe_steps)
 
-    def _pictures_of(self, snapshot: MemorySnapshot, plan: Plan) -> dict[int, Frame]:
+    def _images_of(self, snapshot: MemorySnapshot, plan: Plan) -> dict[int, Frame]:
         frames = {frame.step: frame for frame in (*snapshot.keyframes, *snapshot.recent)}
         wanted = {step: frames[step] for step in plan.keyframe_steps if step in frames}
-        last = self._pictured_step
-        if last is None or snapshot.step >= last + self._parts.config.state.picture_every_steps:
+        last = self._imaged_step
+        if last is None or snapshot.step >= last + self._parts.config.state.image_every_steps:
             wanted[snapshot.step] = frames[snapshot.step]
-            self._pictured_step = snapshot.step
+            self._imaged_step = snapshot.step
         return wanted
 
 

@@ -1,8 +1,8 @@
 """Episodes on disk: what a session needs to go on after a restart, and what people look at afterwards.
 
 A folder with `episodes.db` (SQLite in WAL mode) and PNG files. A plan is written before anybody uses it: first the
-pictures that it nominates, then, in one transaction, the plan and the list of its pictures. So the database never
-names a picture that is not there, and a kill at any moment loses no keyframe and no subtask that was in use.
+images that it nominates, then, in one transaction, the plan and the list of its images. So the database never
+names an image that is not there, and a kill at any moment loses no keyframe and no subtask that was in use.
 """
 
 from __future__ import annotations
@@ -79,13 +79,13 @@ class StoredPlan:
 
 @dataclass(frozen=True)
 class StoredEpisode:
-    """key: its number in this store. plans: oldest first. picture_steps: control steps with pictures, sorted."""
+    """key: its number in this store. plans: oldest first. image_steps: control steps with images, sorted."""
 
     key: int
     episode_id: str
     instruction: str
     plans: tuple[StoredPlan, ...] = ()
-    picture_steps: tuple[int, ...] = ()
+    image_steps: tuple[int, ...] = ()
 
 
 class EpisodeStore:
@@ -134,7 +134,7 @@ class EpisodeStore:
             database.execute("INSERT INTO owners VALUES (?, ?)", (key, self._owner))
         assert key is not None
         for (old,) in rows:
-            shutil.rmtree(self._pictures(old), ignore_errors=True)
+            shutil.rmtree(self._images(old), ignore_errors=True)
         return key
 
     def take_over(self, episode_id: str) -> StoredEpisode | None:
@@ -179,8 +179,8 @@ class EpisodeStore:
         return [dict(zip(("episode_id", "instruction", "began_s", "used_s"), row, strict=True)) for row in rows]
 
     def keep(self, key: int, plan: Plan, frames: Mapping[int, Frame]) -> None:
-        """Write a plan and the pictures of `frames` (step -> frame) that are not there yet. Raises NotOwner."""
-        folder, rows = self._pictures(key), []
+        """Write a plan and the images of `frames` (step -> frame) that are not there yet. Raises NotOwner."""
+        folder, rows = self._images(key), []
         folder.mkdir(parents=True, exist_ok=True)
         for step, frame in sorted(frames.items()):
             cameras = sorted(frame.images)
@@ -201,7 +201,7 @@ class EpisodeStore:
             database.execute("UPDATE episodes SET used_s = ? WHERE id = ?", (now, key))
 
     def frame(self, key: int, step: int) -> Frame:
-        """The pictures of one step, bit for bit. Raises KeyError where none were kept."""
+        """The images of one step, bit for bit. Raises KeyError where none were kept."""
         from PIL import Image
 
         with self._lock:
@@ -212,13 +212,13 @@ class EpisodeStore:
             raise KeyError(step)
         images = {}
         for number, camera in enumerate(json.loads(row[1])):
-            with Image.open(self.picture_file(key, step, number), formats=("PNG",)) as picture:
-                images[camera] = np.array(picture.convert("RGB"))
+            with Image.open(self.image_file(key, step, number), formats=("PNG",)) as image:
+                images[camera] = np.array(image.convert("RGB"))
         return Frame(step, row[0], images)
 
-    def picture_file(self, key: int, step: int, camera: int) -> Path:
-        """Where the picture of a step's `camera` (its place in alphabetical order) lies."""
-        return self._pictures(key) / f"{step}-{camera}.png"
+    def image_file(self, key: int, step: int, camera: int) -> Path:
+        """Where the image of a step's `camera` (its place in alphabetical order) lies."""
+        return self._images(key) / f"{step}-{camera}.png"
 
     def close(self) -> None:
         with self._lock:
@@ -252,7 +252,7 @@ class EpisodeStore:
     def _delete(self, database: sqlite3.Connection, key: int) -> None:
         database.execute("DELETE FROM episodes WHERE id = ?", (key,))
 
-    def _pictures(self, key: int) -> Path:
+    def _images(self, key: int) -> Path:
         return self.folder / "pictures" / str(key)
 
     def _write(self, path: Path, content: bytes) -> None:

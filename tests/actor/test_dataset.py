@@ -104,15 +104,15 @@ def test_split_is_by_episode(tmp_path):
 
 
 @pytest.mark.parametrize("size", [128, 64])
-def test_pictures_left_in_the_files_give_the_same_batches(tmp_path, size):
+def test_images_left_in_the_files_give_the_same_batches(tmp_path, size):
     save_episodes(tmp_path, range(1000, 1004))
     blinking = make_episode(1004)
     every_other = {name: Frames(frames[::2], np.arange(6) // 2) for name, frames in blinking.images.items()}
     save_episode(episode_path(tmp_path, "Squares", 1004), dataclasses.replace(blinking, images=every_other))
     model = dataclasses.replace(CONFIG.model, conv=ConvStemConfig(image_size=size))
     config = dataclasses.replace(CONFIG, model=model)
-    pictures = (4 * 6 + 3) * 2 * size**2 * 3
-    enough, too_little = ((pictures + more) / 1e9 for more in (0.5, -0.5))
+    images = (4 * 6 + 3) * 2 * size**2 * 3
+    enough, too_little = ((images + more) / 1e9 for more in (0.5, -0.5))
     kept, left = (load_frame_sets(tmp_path, config, 5, gb) for gb in (enough, too_little))
     for one, other in zip(kept, left, strict=True):
         assert one.in_memory and not other.in_memory

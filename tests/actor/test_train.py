@@ -207,7 +207,7 @@ def test_auxiliary_losses_need_the_conv_stem(episodes: Path, tmp_path: Path):
 
 @pytest.mark.slow
 def test_learns_to_point_at_unseen_squares(tmp_path: Path):
-    """The whole recipe, small: after 300 steps the actor finds the named square in unseen pictures."""
+    """The whole recipe, small: after 300 steps the actor finds the named square in unseen images."""
     data = save_episodes(tmp_path / "data", range(1000, 1200))
     config = dataclasses.replace(
         CONFIG,

@@ -67,10 +67,10 @@ def test_a_driver_that_breaks_is_reported(monkeypatch: pytest.MonkeyPatch) -> No
     assert "/none/icd.json, which is not there" in finding.found
 
 
-def test_a_picture_is_rendered_on_this_machine() -> None:
+def test_a_image_is_rendered_on_this_machine() -> None:
     finding = doctor.render()
     assert finding.state == "ok", f"{finding.found}\n{finding.mend}"
-    assert "64 px picture in" in finding.found
+    assert "64 px image in" in finding.found
 
 
 def test_run_counts_what_must_be_mended(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -113,9 +113,9 @@ def test_what_is_extended_must_exist_and_lead_somewhere(tmp_path: Path) -> None:
 def test_former_names_of_fields_are_read(tmp_path: Path) -> None:
     @dataclass(frozen=True)
     class Renamed:
-        FORMER_NAMES: ClassVar[dict[str, str]] = {"pictures": "images"}
-        images: int = 1
+        FORMER_NAMES: ClassVar[dict[str, str]] = {"old": "new"}
+        new: int = 1
 
-    assert from_dict(Renamed, {"pictures": 3}) == from_dict(Renamed, {"images": 3})
-    with pytest.raises(ConfigError, match="'pictures' is the former name of 'images'"):
-        from_dict(Renamed, {"pictures": 3, "images": 3})
+    assert from_dict(Renamed, {"old": 3}) == from_dict(Renamed, {"new": 3})
+    with pytest.raises(ConfigError, match="'old' is the former name of 'new'"):
+        from_dict(Renamed, {"old": 3, "new": 3})

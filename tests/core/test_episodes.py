@@ -160,7 +160,7 @@ def test_another_version(stored: Path) -> None:
 
 
 def write_version_1(path: Path, episode: Episode) -> None:
-    """As version 1 was written: a picture for each step, the checksum over all bytes in the order of the names."""
+    """As version 1 was written: an image for each step, the checksum over all bytes in the order of the names."""
     assert episode.alternatives is not None
     arrays = {f"images/{name}": np.asarray(frames) for name, frames in episode.images.items()}
     arrays |= {"state": episode.state, "actions": episode.actions}

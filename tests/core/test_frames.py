@@ -1,4 +1,4 @@
-"""Pictures read from an episode file when they are asked for, one by one, in any process."""
+"""Images read from an episode file when they are asked for, one by one, in any process."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from predimem.core.episodes import (
 )
 from predimem.core.frames import Frames
 
-STEPS, TAKEN = 7, (0, 2, 5)  # pictures are taken at three of the seven steps
+STEPS, TAKEN = 7, (0, 2, 5)  # images are taken at three of the seven steps
 ROWS = [0, 0, 1, 1, 1, 2, 2]
 CAMERAS = {"agentview": (6, 8), "hand": (4, 4)}
-PICTURES = {
+IMAGES = {
     name: np.random.default_rng(len(name)).integers(0, 256, (3, *shape, 3), dtype=np.uint8)
     for name, shape in CAMERAS.items()
 }
-EXPECTED = {name: pictures[ROWS] for name, pictures in PICTURES.items()}
+EXPECTED = {name: images[ROWS] for name, images in IMAGES.items()}
 STATE = np.arange(STEPS * 2, dtype=np.float32).reshape(STEPS, 2)
 DONE = {"instruction": "go", "success": True, "subtasks": (SubtaskSpan(0, STEPS, "walk"),), "keyframes": (2,)}
 
@@ -46,7 +46,7 @@ def write(path: Path, seed: int = 1000) -> Path:
     with EpisodeWriter(path, "arena", "Task", seed, 20.0, CAMERAS) as writer:
         for step in range(STEPS):
             fresh = step in TAKEN
-            images = {name: pictures[TAKEN.index(step)] for name, pictures in PICTURES.items()} if fresh else None
+            images = {name: images[TAKEN.index(step)] for name, images in IMAGES.items()} if fresh else None
             writer.add(images, STATE[step], -STATE[step])
         writer.finish(**DONE, goal="walk", metadata={"retries": 1})
     return path
@@ -74,7 +74,7 @@ def check(frames: Frames, camera: str = "agentview") -> None:
 
 
 @pytest.mark.parametrize("in_memory", [False, True])
-def test_pictures_taken_less_often_than_steps(path: Path, in_memory: bool) -> None:
+def test_images_taken_less_often_than_steps(path: Path, in_memory: bool) -> None:
     episode = load_episode(path, in_memory=in_memory)
     if in_memory:
         path.unlink()
@@ -87,7 +87,7 @@ def test_pictures_taken_less_often_than_steps(path: Path, in_memory: bool) -> No
     assert {name: getattr(episode, name) for name in DONE} == DONE and episode.metadata == {"retries": 1}
 
 
-def test_each_picture_is_stored_once(path: Path, tmp_path: Path) -> None:
+def test_each_image_is_stored_once(path: Path, tmp_path: Path) -> None:
     save_episode(tmp_path / "again.h5", load_episode(path))
     assert episode_checksum(tmp_path / "again.h5") == episode_checksum(path)
     with h5py.File(tmp_path / "again.h5") as file:
@@ -95,8 +95,8 @@ def test_each_picture_is_stored_once(path: Path, tmp_path: Path) -> None:
     check(load_episode(tmp_path / "again.h5").images["agentview"])
 
 
-def test_pictures_of_cameras_that_look_at_different_steps(tmp_path: Path) -> None:
-    one, other = Frames(PICTURES["hand"], np.array(ROWS)), Frames(EXPECTED["hand"])
+def test_images_of_cameras_that_look_at_different_steps(tmp_path: Path) -> None:
+    one, other = Frames(IMAGES["hand"], np.array(ROWS)), Frames(EXPECTED["hand"])
     episode = Episode("arena", "Task", 1000, images={"one": one, "other": other}, state=STATE, actions=STATE,
                       control_hz=20.0, **DONE)  # fmt: skip
     save_episode(tmp_path / "seed1.h5", episode)
@@ -105,32 +105,32 @@ def test_pictures_of_cameras_that_look_at_different_steps(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("rows", [[1, 2], [0, 1], [0, 2, 2], [0, 1, 0, 2], [0, 1, 2, 3], []])
-def test_rows_that_are_no_order_of_pictures(rows: list[int]) -> None:
+def test_rows_that_are_no_order_of_images(rows: list[int]) -> None:
     with pytest.raises(ValueError, match="rows have to go from 0 to 2"):
-        Frames(PICTURES["hand"], np.array(rows, np.int32))
+        Frames(IMAGES["hand"], np.array(rows, np.int32))
 
 
-def test_pictures_of_another_kind() -> None:
+def test_images_of_another_kind() -> None:
     with pytest.raises(ValueError, match=r"uint8 \[N, H, W, 3\], got float64"):
         Frames(np.zeros((2, 4, 4, 3)))
 
 
-def picture_place(path: Path, row: int) -> tuple[int, int]:
+def image_place(path: Path, row: int) -> tuple[int, int]:
     with h5py.File(path) as file:
         info = file["images/hand"].id.get_chunk_info(row)
         return info.byte_offset, info.size
 
 
 @pytest.mark.parametrize("row", range(3))
-def test_a_flipped_bit_in_a_picture(path: Path, row: int) -> None:
-    offset, size = picture_place(path, row)
+def test_a_flipped_bit_in_a_image(path: Path, row: int) -> None:
+    offset, size = image_place(path, row)
     content = bytearray(path.read_bytes())
     content[offset + size // 2] ^= 1
     path.write_bytes(content)
     with pytest.raises(EpisodeError, match=str(path)):
         load_episode(path)
     frames = load_episode(path, verify=False).images["hand"]
-    np.testing.assert_array_equal(frames[TAKEN[row - 1]], PICTURES["hand"][row - 1])  # the others are whole
+    np.testing.assert_array_equal(frames[TAKEN[row - 1]], IMAGES["hand"][row - 1])  # the others are whole
     with pytest.raises(EpisodeError, match="damaged"):
         frames[TAKEN[row]]
 
@@ -169,7 +169,7 @@ def test_in_other_processes(path: Path, method: str) -> None:
         assert pool.map(read, [frames] * 4) == [EXPECTED["agentview"].tobytes()] * 4
 
 
-def test_pickled_without_its_pictures(path: Path) -> None:
+def test_pickled_without_its_images(path: Path) -> None:
     with EpisodeWriter(path, "arena", "Task", 1, 20.0, {"cam": (64, 64)}) as writer:
         for _ in range(50):
             writer.add({"cam": np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8)}, STATE[0], STATE[0])
@@ -220,11 +220,11 @@ def test_loading_all_names_the_damaged_one(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_added(tmp_path: Path) -> None:
-    images = {name: pictures[0] for name, pictures in PICTURES.items()}
+    images = {name: images[0] for name, images in IMAGES.items()}
     with EpisodeWriter(tmp_path / "seed1.h5", "arena", "Task", 1, 20.0, CAMERAS) as writer:
-        with pytest.raises(EpisodeError, match="first step of an episode needs pictures"):
+        with pytest.raises(EpisodeError, match="first step of an episode needs images"):
             writer.add(None, STATE[0], STATE[0])
-        with pytest.raises(EpisodeError, match="expected pictures of agentview, hand, got hand"):
+        with pytest.raises(EpisodeError, match="expected images of agentview, hand, got hand"):
             writer.add({"hand": images["hand"]}, STATE[0], STATE[0])
         with pytest.raises(EpisodeError, match=r"hand: expected uint8 \[4, 4, 3\], got uint8 \[6, 8, 3\]"):
             writer.add(images | {"hand": images["agentview"]}, STATE[0], STATE[0])
@@ -236,7 +236,7 @@ def test_what_cannot_be_added(tmp_path: Path) -> None:
 
 
 def test_an_abandoned_episode_leaves_nothing(tmp_path: Path) -> None:
-    images = {name: pictures[0] for name, pictures in PICTURES.items()}
+    images = {name: images[0] for name, images in IMAGES.items()}
     writer = EpisodeWriter(tmp_path / "seed1.h5", "arena", "Task", 1, 20.0, CAMERAS)
     writer.add(images, STATE[0], STATE[0])
     assert [p.name for p in tmp_path.iterdir()] == ["seed1.h5.partial"]
@@ -253,10 +253,10 @@ import sys
 from pathlib import Path
 import numpy as np
 from predimem.core.episodes import EpisodeWriter
-path, picture = Path(sys.argv[1]), np.zeros((32, 32, 3), np.uint8)
-with EpisodeWriter(path, "arena", "Task", 1, 20.0, {"cam": picture.shape[:2]}) as writer:
+path, image = Path(sys.argv[1]), np.zeros((32, 32, 3), np.uint8)
+with EpisodeWriter(path, "arena", "Task", 1, 20.0, {"cam": image.shape[:2]}) as writer:
     while True:
-        writer.add({"cam": picture}, np.zeros(2), np.zeros(2))
+        writer.add({"cam": image}, np.zeros(2), np.zeros(2))
         path.with_suffix(".begun").touch()
 """
 
@@ -283,7 +283,7 @@ def test_interrupted_writing_leaves_no_episode(tmp_path: Path, signal: int, left
     assert [p.name for p in tmp_path.iterdir()] == ["seed1.h5"]
 
 
-def test_replacing_a_field_keeps_the_pictures_in_the_file(path: Path) -> None:
+def test_replacing_a_field_keeps_the_images_in_the_file(path: Path) -> None:
     episode = replace(load_episode(path), success=False)
     check(episode.images["agentview"])
     assert replace(episode, images={}).images == {}

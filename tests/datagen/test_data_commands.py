@@ -9,11 +9,11 @@ import imageio.v3 as imageio
 import pytest
 
 from predimem.core.episodes import list_episodes
-from tests.datagen.export.builders import make_episode, predimem, save
+from tests.datagen.export.builders import make_episode, run_command, save
 
 
 def data(*arguments: object) -> str:
-    return predimem("data", *arguments)
+    return run_command("data", *arguments)
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_statistics_as_markdown_and_as_json(episodes: Path, tmp_path: Path) -> N
         data("stats", "--episodes", episodes, "--out", tmp_path / "stats.txt")
 
 
-def test_an_episode_as_a_picture_and_as_a_video(episodes: Path, tmp_path: Path) -> None:
+def test_an_episode_as_a_image_and_as_a_video(episodes: Path, tmp_path: Path) -> None:
     path = list_episodes(episodes)[0]
     assert str(tmp_path / "a.png") in data("plot", path, "--out", tmp_path / "a.png")
     assert imageio.imread(tmp_path / "a.png").shape[1] == 1600

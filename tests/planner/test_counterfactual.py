@@ -20,9 +20,9 @@ MEMORY = MemoryConfig(recent_window=2, recent_stride_steps=4, cluster_gap_steps=
 
 
 def searched(seed: int, found: str, pace: int = 1) -> Episode:
-    """look 0-20, shut 20-40, then open what was found 40-80; every picture is filled with its seed."""
+    """look 0-20, shut 20-40, then open what was found 40-80; every image is filled with its seed."""
     length = 80 * pace
-    pictures = Frames(np.full((length, 4, 4, 3), seed, np.uint8))
+    images = Frames(np.full((length, 4, 4, 3), seed, np.uint8))
     labels = [(0, 20, "look"), (20, 40, "shut"), (40, 80, f"open {found}")]
     return Episode(
         suite="arena",
@@ -31,7 +31,7 @@ def searched(seed: int, found: str, pace: int = 1) -> Episode:
         instruction="Find it.",
         control_hz=20.0,
         success=True,
-        images={"agentview_rgb": pictures, "eye_in_hand_rgb": pictures},
+        images={"agentview_rgb": images, "eye_in_hand_rgb": images},
         state=np.zeros((length, 3), np.float32),
         actions=np.zeros((length, 3), np.float32),
         subtasks=tuple(SubtaskSpan(a * pace, b * pace, label) for a, b, label in labels),

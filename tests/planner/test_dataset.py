@@ -38,7 +38,7 @@ def test_samples_are_what_the_bank_would_show(episodes):
         assert steps == [k for k in episode.keyframes if k in (step - 1, step)]
 
 
-def test_only_the_pictures_of_a_snapshot_are_read(tmp_path):
+def test_only_the_images_of_a_snapshot_are_read(tmp_path):
     path = episode_path(tmp_path, "Squares-v0", 1000)
     save_episode(path, make_episode(1000, "red"))
     episode = load_episode(path)
@@ -160,22 +160,20 @@ def test_batches_of_equally_long_samples(episodes):
     samples = list(draw(episodes, PLAIN, count=64))
     batches = list(equally_long(iter(samples), 8, random.Random(0)))
     assert sorted(map(id, batches)) == sorted(map(id, samples))
-    pictures = [
-        [len(s.snapshot.keyframes) + len(s.snapshot.recent) for s in batches[i : i + 8]] for i in range(0, 64, 8)
-    ]
-    assert sum(max(counts) - min(counts) for counts in pictures) <= max(map(max, pictures)) - min(map(min, pictures))
-    assert pictures != sorted(pictures)
+    images = [[len(s.snapshot.keyframes) + len(s.snapshot.recent) for s in batches[i : i + 8]] for i in range(0, 64, 8)]
+    assert sum(max(counts) - min(counts) for counts in images) <= max(map(max, images)) - min(map(min, images))
+    assert images != sorted(images)
 
 
-def test_data_sets_share_pictures(episodes, tmp_path):
-    """A picture that several steps or data sets show is one file."""
+def test_data_sets_share_images(episodes, tmp_path):
+    """An image that several steps or data sets show is one file."""
 
     def write(name):
-        path = write_jsonl(tmp_path / name, draw(episodes, PLAIN), PROMPT, PLAIN, tmp_path / "pictures")
+        path = write_jsonl(tmp_path / name, draw(episodes, PLAIN), PROMPT, PLAIN, tmp_path / "images")
         return {image for line in path.read_text().splitlines() for image in json.loads(line)["images"]}
 
     first = write("one")
-    assert first == set(map(str, (tmp_path / "pictures").rglob("*.png"))) and first == write("two")
+    assert first == set(map(str, (tmp_path / "images").rglob("*.png"))) and first == write("two")
     shown = {image.tobytes() for e in episodes for frames in e.images.values() for image in frames}
     assert all(np.asarray(Image.open(path)).tobytes() in shown for path in first)
 

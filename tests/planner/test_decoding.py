@@ -12,7 +12,7 @@ from planner.checkpoint import PlannerSpec
 from planner.decoding import QwenPlanner, load_planner
 from planner.export import export_planner
 from planner.greedy import _read, greedy_decode
-from planner.image_features import Picture
+from planner.image_features import ImageFeatures
 from planner.inputs import lay_out
 from planner.model import ObjectiveConfig
 from planner.prompt import render_answer
@@ -75,16 +75,16 @@ def test_inputs_are_those_of_the_processor(planner, processor, snapshots):
         assert np.array_equal(ours.tokens, stock["input_ids"][0].numpy())
         assert np.array_equal(ours.positions, positions[:, 0].numpy())
         assert ours.next_position == len(ours.tokens) + int(delta[0])
-        assert np.array_equal(ours.is_picture, stock["mm_token_type_ids"][0].numpy() == 1)
+        assert np.array_equal(ours.is_image, stock["mm_token_type_ids"][0].numpy() == 1)
 
 
-def test_a_picture_that_is_not_square_counts_its_longer_side():
-    wide = Picture(1, 3, torch.zeros(3, 4), ())
+def test_a_image_that_is_not_square_counts_its_longer_side():
+    wide = ImageFeatures(1, 3, torch.zeros(3, 4), ())
     laid = lay_out([7, 99, 8, 9], [wide], image_token=99)
     assert laid.tokens.tolist() == [7, 99, 99, 99, 8, 9]
     assert laid.positions.tolist() == [[0, 1, 1, 1, 4, 5], [0, 1, 1, 1, 4, 5], [0, 1, 2, 3, 4, 5]]
     assert laid.next_position == 6
-    with pytest.raises(ValueError, match="1 image tokens for 2 pictures"):
+    with pytest.raises(ValueError, match="1 image tokens for 2 images"):
         lay_out([7, 99, 8], [wide, wide], image_token=99)
 
 
@@ -191,7 +191,7 @@ def test_a_planner_that_cannot_be_understood_has_no_confidence(planner, snapshot
     assert plan.subtask is None and plan.error and plan.confidence is None
 
 
-def test_each_picture_is_computed_once(planner, snapshots, episodes):
+def test_each_image_is_computed_once(planner, snapshots, episodes):
     planner.plan(Replay(episodes[0], MEMORY, [0])[7])  # frames 0, 6 and 7
     assert planner._reader.computed == 3
     planner.plan(Replay(episodes[0], MEMORY, [0])[8])  # and 8
@@ -201,7 +201,7 @@ def test_each_picture_is_computed_once(planner, snapshots, episodes):
 
 
 @pytest.mark.parametrize("capacity", [0, 1, 3])
-def test_memory_for_pictures_is_bounded_and_changes_no_answer(folder, snapshots, processor, capacity):
+def test_memory_for_images_is_bounded_and_changes_no_answer(folder, snapshots, processor, capacity):
     planner = load_planner(folder, timesteps=capacity)
     for snapshot in snapshots:
         planner.plan(snapshot)
@@ -212,7 +212,7 @@ def test_memory_for_pictures_is_bounded_and_changes_no_answer(folder, snapshots,
 
 
 def test_an_episode_that_is_played_again_goes_as_before(planner, folder, episodes):
-    """Bit by bit: what was remembered of its end is no guess at its beginning, and pictures are read one by one."""
+    """Bit by bit: what was remembered of its end is no guess at its beginning, and images are read one by one."""
     replay = Replay(episodes[0], MEMORY, [0])
     first = [planner.plan(replay[step]) for step in range(10)]
     assert [planner.plan(replay[step]) for step in range(10)] == first

@@ -1,4 +1,4 @@
-"""Features of pictures, computed once: the same as the tower's, for every sample that shows them."""
+"""Features of paths, computed once: the same as the tower's, for every sample that shows them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import pytest
 import torch
 from PIL import Image
 
-from planner.tiny.feature_table import FeatureTable, add_features, pictures_of
+from planner.tiny.feature_table import FeatureTable, add_features, images_of
 from tests.planner.builders import make_model
 
 
 @pytest.fixture
-def pictures(tmp_path):
+def paths(tmp_path):
     rng = np.random.default_rng(0)
     paths = [tmp_path / f"{i}.png" for i in range(5)]
     for path in paths:
@@ -27,15 +27,15 @@ def tower_says(model, processor, paths):
         return model.model.get_image_features(inputs["pixel_values"], inputs["image_grid_thw"], return_dict=True)
 
 
-def test_rows_are_what_the_tower_says(processor, pictures, tmp_path):
+def test_rows_are_what_the_tower_says(processor, paths, tmp_path):
     model = make_model(processor).eval()
-    assert add_features(tmp_path / "table", pictures[:3], model.model, processor.image_processor) == 3
-    assert add_features(tmp_path / "table", pictures, model.model, processor.image_processor) == 2
-    assert add_features(tmp_path / "table", pictures, model.model, processor.image_processor) == 0
+    assert add_features(tmp_path / "table", paths[:3], model.model, processor.image_processor) == 3
+    assert add_features(tmp_path / "table", paths, model.model, processor.image_processor) == 2
+    assert add_features(tmp_path / "table", paths, model.model, processor.image_processor) == 0
     table = FeatureTable(tmp_path / "table")
-    assert list(table.rows) == pictures and len(table) == 5
+    assert list(table.rows) == paths and len(table) == 5
     assert (table.grid_thw, table.tokens) == ([1, 4, 4], 4)
-    shown = [pictures[4], pictures[0], pictures[4]]
+    shown = [paths[4], paths[0], paths[4]]
     ours = table(torch.tensor([table.rows[path] for path in shown]))
     theirs = tower_says(model, processor, shown)
     torch.testing.assert_close(
@@ -45,9 +45,9 @@ def test_rows_are_what_the_tower_says(processor, pictures, tmp_path):
         torch.testing.assert_close(torch.stack(one), torch.stack(tuple(other)), atol=3e-3, rtol=3e-3)
 
 
-def test_a_model_reads_the_table_in_place_of_pixels(processor, pictures, tmp_path):
+def test_a_model_reads_the_table_in_place_of_pixels(processor, paths, tmp_path):
     model = make_model(processor, predictive_weight=0.1, cameras=1).eval()
-    add_features(tmp_path / "table", pictures, model.model, processor.image_processor)
+    add_features(tmp_path / "table", paths, model.model, processor.image_processor)
     table = FeatureTable(tmp_path / "table")
     pad, text = model.config.image_token_id, processor.tokenizer("wait").input_ids
     ids = torch.tensor([text + [pad] * 4 + text + [pad] * 4 + text])
@@ -58,7 +58,7 @@ def test_a_model_reads_the_table_in_place_of_pixels(processor, pictures, tmp_pat
         "labels": torch.where(ids == pad, -100, ids),
         "image_grid_thw": torch.tensor([[1, 4, 4]] * 2),
     }
-    images = [np.asarray(Image.open(path)) for path in pictures[:2]]
+    images = [np.asarray(Image.open(path)) for path in paths[:2]]
     pixels = processor.image_processor(images=images, do_resize=False, return_tensors="pt")["pixel_values"]
     with torch.no_grad():
         from_pixels = model(**batch, pixel_values=pixels)
@@ -68,12 +68,12 @@ def test_a_model_reads_the_table_in_place_of_pixels(processor, pictures, tmp_pat
     assert float(from_rows["aux_loss"]) == pytest.approx(float(from_pixels["aux_loss"]), rel=2e-3)
 
 
-def test_pictures_of_two_sizes_are_refused(processor, pictures, tmp_path):
+def test_images_of_two_sizes_are_refused(processor, paths, tmp_path):
     Image.fromarray(np.zeros((128, 64, 3), np.uint8)).save(tmp_path / "tall.png")
     with pytest.raises(ValueError, match="of one size"):
         add_features(
             tmp_path / "table",
-            [*pictures, str(tmp_path / "tall.png")],
+            [*paths, str(tmp_path / "tall.png")],
             make_model(processor).model,
             processor.image_processor,
         )
@@ -84,7 +84,7 @@ def test_an_empty_table_is_an_error(tmp_path):
         FeatureTable(tmp_path)
 
 
-def test_pictures_are_listed_once_in_the_order_of_the_samples(tmp_path):
+def test_images_are_listed_once_in_the_order_of_the_samples(tmp_path):
     path = tmp_path / "train.jsonl"
     path.write_text('{"images": ["b", "a"]}\n{"images": ["a", "c"]}\n')
-    assert pictures_of(path) == ["b", "a", "c"]
+    assert images_of(path) == ["b", "a", "c"]

@@ -36,6 +36,6 @@ def test_ms_swift_loads_every_sample(tmp_path: Path, monkeypatch: pytest.MonkeyP
         subtask, _ = parse_answer(messages[2]["content"], window=meta["num_context_frames"])
         assert subtask == episode.subtask_at(meta["step"])
         assert messages[1]["content"].count("<image>") == len(row["images"])
-        pictures = [np.asarray(load_image(image["bytes"] or image["path"])) for image in row["images"]]
-        for camera, picture in zip(PROMPT.cameras, pictures[-2:], strict=True):
-            np.testing.assert_array_equal(picture, episode.images[camera][meta["step"]])
+        images = [np.asarray(load_image(image["bytes"] or image["path"])) for image in row["images"]]
+        for camera, image in zip(PROMPT.cameras, images[-2:], strict=True):
+            np.testing.assert_array_equal(image, episode.images[camera][meta["step"]])

@@ -49,7 +49,7 @@ def test_frames_are_drawn_without_repeats(frames):
     assert len({frame.tobytes() for frame in frames}) == 40
 
 
-def test_a_picture_that_holds_for_several_steps_is_drawn_once():
+def test_a_image_that_holds_for_several_steps_is_drawn_once():
     frames = make_episode(1, "red").images["base_camera"]
     episode = replace(make_episode(1, "red"), images={"base_camera": Frames(frames[:5], np.arange(10) // 2)})
     drawn = sample_frames([episode], ("base_camera",), 40, np.random.default_rng(0))
@@ -117,9 +117,9 @@ def labelled():
 
 
 def test_steps_are_drawn_with_all_their_cameras():
-    pictures, labels = labelled()
-    assert pictures.shape == (48, 64, 64, 3) and len(labels) == 24 and labels.cameras == 2
-    backgrounds = pictures[:, 0, 0].mean(1)  # 90 in the base camera, 140 in the hand's
+    images, labels = labelled()
+    assert images.shape == (48, 64, 64, 3) and len(labels) == 24 and labels.cameras == 2
+    backgrounds = images[:, 0, 0].mean(1)  # 90 in the base camera, 140 in the hand's
     assert (backgrounds[::2] < 100).all() and (backgrounds[1::2] > 135).all()
     assert set(labels.subtasks) == {"watch", "wait", "touch the red cube", "touch the blue cube", "touch the lime cube"}
     assert labels.measured.shape == (24, 8)
@@ -128,7 +128,7 @@ def test_steps_are_drawn_with_all_their_cameras():
 
 def test_a_tower_learns_what_a_timestep_shows(processor, tmp_path, monkeypatch):
     """The readout trains the tower: another tower than from pixels alone, and a smaller loss than at the start."""
-    pictures, labels = labelled()
+    images, labels = labelled()
     losses = []
     read = StepReadout.loss
 
@@ -140,12 +140,12 @@ def test_a_tower_learns_what_a_timestep_shows(processor, tmp_path, monkeypatch):
     config = replace(CONFIG, steps=40, batch_size=16, step_weight=1.0)
     torch.manual_seed(0)
     tower = make_model(processor).visual
-    aided = pretrain_tower(tower, processor.image_processor, pictures, pictures, config, tmp_path / "aided", labels)
+    aided = pretrain_tower(tower, processor.image_processor, images, images, config, tmp_path / "aided", labels)
     assert len(losses) == 40 and np.mean(losses[-8:]) < 0.8 * np.mean(losses[:8])
     torch.manual_seed(0)
     tower = make_model(processor).visual
     with pytest.raises(ValueError, match="labels"):
-        pretrain_tower(tower, processor.image_processor, pictures, pictures, config, tmp_path / "none")
+        pretrain_tower(tower, processor.image_processor, images, images, config, tmp_path / "none")
     assert set(aided) == set(tower.state_dict())
 
 

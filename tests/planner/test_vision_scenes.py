@@ -54,14 +54,14 @@ def test_facts_become_numbers_and_what_is_not_seen_is_left_out() -> None:
     assert labels.seen[0].tolist() == [[True, False], [False, False]]
 
 
-def test_pictures_are_those_of_the_cameras_asked_for() -> None:
+def test_images_are_those_of_the_cameras_asked_for() -> None:
     episode = scene_episode(1, "red", "left")
     turned = scenes_of([episode], CAMERAS[::-1])
-    np.testing.assert_array_equal(turned.pictures[1], episode.images["base_camera"][0])
-    np.testing.assert_array_equal(turned.pictures[2], episode.images["hand_camera"][1])
+    np.testing.assert_array_equal(turned.images[1], episode.images["base_camera"][0])
+    np.testing.assert_array_equal(turned.images[2], episode.images["hand_camera"][1])
     assert turned.labels.seen[0].tolist() == [[False, True], [False, False]]
     thinned = turned.every(3)
-    np.testing.assert_array_equal(thinned.pictures[2], episode.images["hand_camera"][3])
+    np.testing.assert_array_equal(thinned.images[2], episode.images["hand_camera"][3])
     assert len(thinned.labels) == -(-len(episode) // 3)
 
 

@@ -31,7 +31,7 @@ def test_a_fine_grid_changes_nothing_but_the_order() -> None:
 
 
 @pytest.mark.needs("suite", "vulkan")
-def test_hiding_the_wrist_cameras_housing_leaves_stock_pictures_as_they_are() -> None:
+def test_hiding_the_wrist_cameras_housing_leaves_stock_images_as_they_are() -> None:
     environment = MikasaEnvironment("RememberColor3-VLA-v0", "stock")
     environment.reset(900_000)
     sensor = environment._env.unwrapped.scene.sensors["hand_camera"]

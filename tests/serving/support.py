@@ -33,9 +33,9 @@ HORIZON = 8
 
 
 class MarkPlanner:
-    """The subtask is the red value of the newest picture; values from 200 on are nominated as keyframes.
+    """The subtask is the red value of the newest image; values from 200 on are nominated as keyframes.
 
-    Pictures of value 100 are slow, of 101 raise, of 102 end the process.
+    Images of value 100 are slow, of 101 raise, of 102 end the process.
     """
 
     def __init__(self, delay_s: float = 0.0):
@@ -46,7 +46,7 @@ class MarkPlanner:
         newest = marks[snapshot.step]
         time.sleep(1.0 if newest == 100 else self._delay_s)
         if newest == 101:
-            raise RuntimeError("this picture cannot be planned")
+            raise RuntimeError("this image cannot be planned")
         if newest == 102:
             os.kill(os.getpid(), signal.SIGKILL)
         nominated = tuple(step for step, mark in marks.items() if mark >= 200)
@@ -54,7 +54,7 @@ class MarkPlanner:
 
 
 class StepPolicy:
-    """actions[k] = (step + k, red value of the picture); `delay_s` for a pass, whatever its size."""
+    """actions[k] = (step + k, red value of the image); `delay_s` for a pass, whatever its size."""
 
     def __init__(self, delay_s: float = 0.0):
         self._delay_s = delay_s
@@ -84,9 +84,9 @@ def small_config(**changes: Any) -> dict[str, Any]:
 
 
 def observe(mark: int = 7, **fields: Any) -> dict[str, Any]:
-    """An observation whose pictures show `mark`."""
-    pictures = {name: np.full((SIDE, SIDE, 3), mark, np.uint8) for name in CAMERAS}
-    return {**pictures, "state": np.zeros(3, np.float32), "prompt": "do it", **fields}
+    """An observation whose images show `mark`."""
+    images = {name: np.full((SIDE, SIDE, 3), mark, np.uint8) for name in CAMERAS}
+    return {**images, "state": np.zeros(3, np.float32), "prompt": "do it", **fields}
 
 
 def settings(data: dict[str, Any]) -> ServeConfig:

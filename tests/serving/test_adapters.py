@@ -45,8 +45,8 @@ def load(path: Path) -> ModuleType:
 
 def arena_observation(mark: int) -> dict[str, Any]:
     """As `build_eval26_policy_input` makes it, flipped: a view with a negative stride; larger than the model's."""
-    picture = np.full((2 * SIDE, 2 * SIDE, 3), mark, np.uint8)[::-1]
-    return {"observation/image": picture, "observation/wrist_image": picture, "observation/state": np.zeros(3)}
+    image = np.full((2 * SIDE, 2 * SIDE, 3), mark, np.uint8)[::-1]
+    return {"observation/image": image, "observation/wrist_image": image, "observation/state": np.zeros(3)}
 
 
 def test_robomemarena(server: ServerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,8 +94,8 @@ def test_vla_eval(server: ServerProcess) -> None:
                     await connection.start_episode({"task": {"name": "any"}})
                     acted = []
                     for step in range(30):
-                        picture = np.full((SIDE, SIDE, 3), step, np.uint8)
-                        images = {"cam_b": np.zeros_like(picture), "cam_a": picture}
+                        image = np.full((SIDE, SIDE, 3), step, np.uint8)
+                        images = {"cam_b": np.zeros_like(image), "cam_a": image}
                         observation = {"images": images, "task_description": "do it", "states": np.zeros(3)}
                         acted.append(np.asarray((await connection.act(observation))["actions"]).tolist())
                     await connection.end_episode({"success": False})

@@ -48,7 +48,7 @@ def page(browser: Any) -> Iterator[Any]:
 
 
 def recorded() -> tuple[str, list[dict[str, Any]]]:
-    """The task and the observations of one episode of RememberColor5: pictures as JPEG files, and the state."""
+    """The task and the observations of one episode of RememberColor5: images as JPEG files, and the state."""
     with np.load(ROOT / "tests/golden/remember_color.npz") as data:
         files = {camera: np.split(data[camera], np.cumsum(data[f"{camera}_sizes"])[:-1]) for camera in CAMERAS}
         states = data["state"]
@@ -80,17 +80,17 @@ def ask_until(
 
 
 def loaded(page: Any, selector: str) -> bool:
-    """Whether all pictures under it are there."""
+    """Whether all images under it are there."""
     script = "found => found.length > 0 && found.every(image => image.complete && image.naturalWidth > 0)"
     return page.eval_on_selector_all(f"{selector} img", script)
 
 
 @pytest.mark.slow
-def test_the_shipped_system_from_its_first_picture_to_its_last(page: Any, tmp_path: Path) -> None:
+def test_the_shipped_system_from_its_first_image_to_its_last(page: Any, tmp_path: Path) -> None:
     """A recorded episode: the cube is shown, hidden, and one among five; the page follows, and can go back."""
     prompt, rows = recorded()
     config = tmp_path / "serve.yaml"
-    config.write_text('{"port": 0, "limits": {"deadline_s": 120}, "state": {"picture_every_steps": 4}}')
+    config.write_text('{"port": 0, "limits": {"deadline_s": 120}, "state": {"image_every_steps": 4}}')
     command = ["-m", "predimem.cli", "serve", "--config", str(config), "--state-dir", str(tmp_path / "state")]
     with server_process(command, tmp_path / "serve.log") as server:
         page.goto(f"http://127.0.0.1:{server.port}/")
@@ -101,7 +101,7 @@ def test_the_shipped_system_from_its_first_picture_to_its_last(page: Any, tmp_pa
         reply = ask_until(client, lambda reply: bool(reply["subtask"]), **wanted, **rows[0], step=0)
         wait(page, lambda: words(page, "#live a b") == prompt, "the session in the list")
         wait(page, lambda: words(page, ".subtask") == reply["subtask"] == "watch", "the first subtask")
-        wait(page, lambda: loaded(page, ".cameras"), "the cameras' pictures")
+        wait(page, lambda: loaded(page, ".cameras"), "the cameras' images")
         wait(page, lambda: page.locator(".strip li").count() == 1, "the frame of the cube in the bank")
         assert words(page, "#state") == "serving"
 
@@ -126,17 +126,17 @@ def test_the_shipped_system_from_its_first_picture_to_its_last(page: Any, tmp_pa
         page.goto(f"http://127.0.0.1:{server.port}/")
         page.locator("#past a").click()
         wait(page, lambda: words(page, ".subtask") == touching, "the end of the kept episode")
-        wait(page, lambda: loaded(page, ".cameras"), "its last picture")
+        wait(page, lambda: loaded(page, ".cameras"), "its last image")
         last = page.locator(".cameras img").first.get_attribute("src")
         slider = page.get_by_role("slider")
         slider.evaluate("(slider) => { slider.value = '0'; slider.dispatchEvent(new Event('input')); }")
         wait(page, lambda: words(page, ".subtask") == "watch", "its beginning")
-        wait(page, lambda: page.locator(".cameras img").first.get_attribute("src") != last, "its first picture")
+        wait(page, lambda: page.locator(".cameras img").first.get_attribute("src") != last, "its first image")
         page.get_by_role("button", name="Play or pause").click()
         wait(page, lambda: words(page, ".subtask") == touching, "played to its end")
         page.locator("h1").click()
         page.keyboard.press("ArrowLeft")
-        wait(page, lambda: int(slider.input_value()) < int(slider.get_attribute("max")), "one picture back")
+        wait(page, lambda: int(slider.input_value()) < int(slider.get_attribute("max")), "one image back")
 
 
 def test_a_key_is_asked_for_and_a_wrong_one_refused(page: Any, tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_what_a_robot_sends_is_text(page: Any, tmp_path: Path) -> None:
         client.infer(observe(7, prompt=odd, episode_id="a/../b//c+d", step=0))
         page.goto(f"http://127.0.0.1:{server.port}/")
         wait(page, lambda: words(page, "h1") == odd and words(page, "#live code") == "a/../b//c+d", "the words as sent")
-        wait(page, lambda: loaded(page, ".cameras"), "the cameras' pictures")
+        wait(page, lambda: loaded(page, ".cameras"), "the cameras' images")
 
 
 def test_a_server_that_goes_away_and_an_episode_that_begins_anew(page: Any, tmp_path: Path) -> None:

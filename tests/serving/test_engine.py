@@ -71,7 +71,7 @@ def test_a_reply(make_engine: MakeEngine) -> None:
 
 
 def test_one_request_for_each_control_step_executes_a_chunk(make_engine: MakeEngine) -> None:
-    """Between two questions to S1 the replies go on with its chunk, whatever the pictures show meanwhile."""
+    """Between two questions to S1 the replies go on with its chunk, whatever the images show meanwhile."""
     engine, client = make_engine(), Client()
     start = act(engine, client, 1, episode_id="a", step=0)["step"]
     replies = [ask(engine, client, 1 + k, episode_id="a", step=start + k) for k in range(1, 6)]
@@ -154,7 +154,7 @@ def test_sessions_are_bounded_and_expire(make_engine: MakeEngine) -> None:
 
 
 def test_what_a_session_held_is_given_back_when_it_ends(make_engine: MakeEngine) -> None:
-    """Its pictures most of all, and at once: full garbage collections are rare in a process with torch."""
+    """Its images most of all, and at once: full garbage collections are rare in a process with torch."""
     engine, client = make_engine(), Client()
     gc.collect()
     gc.disable()

@@ -30,14 +30,14 @@ def observations() -> Iterator[Observation]:
     """A red square for three steps, nothing for two, then squares of three colours."""
     rng = np.random.default_rng(0)
     for step in range(STEPS):
-        picture = rng.integers(90, 110, (128, 128, 3), np.uint8)
+        image = rng.integers(90, 110, (128, 128, 3), np.uint8)
         if step < 3:
-            picture[50:70, 50:70] = (255, 0, 0)
+            image[50:70, 50:70] = (255, 0, 0)
         elif step >= 5:
             for k, colour in enumerate(((0, 0, 255), (255, 0, 0), (255, 255, 0))):
-                picture[60:72, 20 + 35 * k : 32 + 35 * k] = colour
+                image[60:72, 20 + 35 * k : 32 + 35 * k] = colour
         state = np.array([0.1, 0.02 * step, 0.2, 3.1, 0, 0, 0.04], np.float32)
-        yield Observation(step, {name: picture for name in CAMERAS}, state, step / 20)
+        yield Observation(step, {name: image for name in CAMERAS}, state, step / 20)
 
 
 def play_in_process() -> list[tuple[np.ndarray, Tick]]:

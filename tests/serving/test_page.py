@@ -1,4 +1,4 @@
-"""The page's data and pictures, and who may see them. What a browser makes of it: test_serving_browser.py."""
+"""The page's data and images, and who may see them. What a browser makes of it: test_serving_browser.py."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ADDRESS = "robot-7%2F..%2F2041"
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     folder = tmp_path_factory.mktemp("page")
-    with small_server(folder, state={"dir": str(folder / "state"), "picture_every_steps": 5}) as made:
+    with small_server(folder, state={"dir": str(folder / "state"), "image_every_steps": 5}) as made:
         play(made)
         yield made
 
@@ -109,7 +109,7 @@ def test_a_live_episode(server: ServerProcess) -> None:
     assert len(told["answers"]) >= 3 and told["s2_ms"] is not None
 
 
-def test_live_pictures(server: ServerProcess) -> None:
+def test_live_images(server: ServerProcess) -> None:
     told = ask(server, f"/page/live/{ADDRESS}.json")["episode"]
     for step, mark in ((told["step"], 8), (told["keyframes"][0], 210)):
         status, headers, body = fetch(server, f"/page/live/{ADDRESS}/{told['run']}/{step}/1.jpg")
@@ -130,7 +130,7 @@ def test_a_kept_episode(server: ServerProcess) -> None:
     live = ask(server, f"/page/live/{ADDRESS}.json")["episode"]
     past = ask(server, f"/page/past/{ADDRESS}.json")
     assert [label for _, label in past["spans"]] == ["mark 7", "mark 210", "mark 8"]
-    assert past["keyframes"][-1][1] == live["keyframes"] and set(live["keyframes"]) <= set(past["pictures"])
+    assert past["keyframes"][-1][1] == live["keyframes"] and set(live["keyframes"]) <= set(past["images"])
     status, headers, body = fetch(server, f"/page/past/{past['key']}/{live['keyframes'][0]}/0.png")
     assert (status, headers["Content-Type"]) == (200, "image/png") and "immutable" in headers["Cache-Control"]
     assert np.asarray(Image.open(io.BytesIO(body)))[0, 0, 0] == 210

@@ -112,7 +112,7 @@ def test_a_replica_that_is_killed_loses_no_keyframe(cluster: ServerProcess, fold
     wait_until_whole(cluster)
     client, step = connect(cluster), 0
     known: set[int] = set()
-    subtask_step, held = -1, set()  # steps whose pictures are lost with the window: the last one kept holds
+    subtask_step, held = -1, set()  # steps whose images are lost with the window: the last one kept holds
     for kill in range(4):
         replies = play_on(client, step)
         first, last = replies[0], replies[-1]

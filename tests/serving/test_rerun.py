@@ -56,8 +56,8 @@ def test_a_served_episode(state_dir: Path, tmp_path: Path) -> None:
     export("arm/1", "--state-dir", str(state_dir), "--out", str(out))
     assert [path.name for path in out.parent.iterdir()] == ["episode.rrd"]
     assert texts(read(out, "/subtask"), "/subtask:Text") == [(0, "look"), (9, "go")]
-    pictures = [row["step"] for row in read(out, "/cameras/cam_b")]
-    assert pictures == [0, 5, 9] and [row["step"] for row in read(out, "/keyframes/cam_b")] == [0, 9]
+    images = [row["step"] for row in read(out, "/cameras/cam_b")]
+    assert images == [0, 5, 9] and [row["step"] for row in read(out, "/keyframes/cam_b")] == [0, 9]
     values = [row["/confidence:Scalar"][0] for row in read(out, "/confidence")]
     np.testing.assert_allclose(values, [0.5, 0.55, 0.59])
 

@@ -16,7 +16,7 @@ from predimem.serving.store import EpisodeStore
 from tests.serving.support import free_port, observe, small_server
 from tests.serving.test_server import planner_pid
 
-MARK_EVERY = 7  # steps; the planner nominates these pictures
+MARK_EVERY = 7  # steps; the planner nominates these images
 
 
 def mark_of(step: int) -> int:
@@ -37,7 +37,7 @@ def cycles(folder: Path, count: int) -> int:
     """Kill a server `count` times while it plays one episode; the keyframes at the end."""
     rng, port, state = np.random.default_rng(0), free_port(), folder / "state"
     step, known, subtask_step = 0, set(), -1
-    held = set()  # steps whose pictures were lost with the window: the last one that was kept holds
+    held = set()  # steps whose images were lost with the window: the last one that was kept holds
     for cycle in range(count + 1):
         with small_server(folder, port=port, state={"dir": str(state)}) as server:
             client = WebsocketClientPolicy("127.0.0.1", port)

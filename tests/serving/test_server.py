@@ -61,7 +61,7 @@ def raw(server: ServerProcess, **options: Any) -> websockets.sync.client.ClientC
 
 
 def until(client: WebsocketClientPolicy, subtask: str, mark: int, **fields: Any) -> dict[str, Any]:
-    """Ask until the subtask is the one that is decided on pictures of `mark`."""
+    """Ask until the subtask is the one that is decided on images of `mark`."""
     end = time.monotonic() + 60
     while True:
         reply = client.infer(observe(mark, **fields))
@@ -91,7 +91,7 @@ def test_health_and_metrics(server: ServerProcess) -> None:
 
 
 class Counter(Environment):
-    """Its picture shows how many actions were applied; episodes of `length` steps, named by their number."""
+    """Its image shows how many actions were applied; episodes of `length` steps, named by their number."""
 
     def __init__(self, length: int):
         self._length = length
@@ -124,11 +124,11 @@ def test_openpis_runtime_plays_episodes(server: ServerProcess) -> None:
         assert len(actions) == 40
         acted = [(step, action) for step, action in enumerate(actions) if action != [-1.0, 0.0]]
         assert acted and acted[-1][0] == 39
-        assert all(action == [step, step - step % 4] for step, action in acted)  # the picture at the chunk's start
+        assert all(action == [step, step - step % 4] for step, action in acted)  # the image at the chunk's start
 
 
 def test_the_planner_answers_behind_the_actors_back(server: ServerProcess) -> None:
-    """Pictures of value 100 take the planner a second; the actor goes on with the last subtask at once."""
+    """Images of value 100 take the planner a second; the actor goes on with the last subtask at once."""
     client = connect(server)
     until(client, "mark 7", 7)
     began_s = time.monotonic()
@@ -147,7 +147,7 @@ def test_a_snapshot_that_fails_is_an_error_of_its_plan_alone(server: ServerProce
         if reply["plan_error"]:
             break
         time.sleep(0.02)
-    assert "RuntimeError" in reply["plan_error"] and "this picture" not in reply["plan_error"]
+    assert "RuntimeError" in reply["plan_error"] and "this image" not in reply["plan_error"]
     assert (reply["subtask"], reply["actions_valid"]) == ("mark 7", 4)
     until(client, "mark 8", 8)
 

@@ -34,25 +34,25 @@ def store(tmp_path: Path) -> Iterator[EpisodeStore]:
     made.close()
 
 
-def picture(step: int) -> np.ndarray:
+def image(step: int) -> np.ndarray:
     return np.random.default_rng(step).integers(0, 256, (6, 5, 3), np.uint8)
 
 
 def frame(step: int) -> Frame:
-    return Frame(step, step / 20, {"b": picture(step), "a": picture(1000 + step)})
+    return Frame(step, step / 20, {"b": image(step), "a": image(1000 + step)})
 
 
 def plan(step: int, *keyframes: int, subtask: str | None = "go") -> Plan:
     return Plan("e", step, subtask, keyframes, "{}", confidence=0.5)
 
 
-def test_pictures_and_plans_come_back_whole(store: EpisodeStore, tmp_path: Path) -> None:
+def test_images_and_plans_come_back_whole(store: EpisodeStore, tmp_path: Path) -> None:
     key = store.begin("e", "do it")
     store.keep(key, plan(4, 2, 3), {2: frame(2), 3: frame(3)})
     store.keep(key, plan(7, subtask=None), {3: frame(3), 7: frame(7)})
     other = EpisodeStore(tmp_path, CONFIG)  # as after a kill: the first one was never closed
     found = other.find("e")
-    assert found is not None and (found.instruction, found.picture_steps) == ("do it", (2, 3, 7))
+    assert found is not None and (found.instruction, found.image_steps) == ("do it", (2, 3, 7))
     assert [(p.step, p.subtask, p.keyframe_steps) for p in found.plans] == [(4, "go", (2, 3)), (7, None, ())]
     back = other.frame(key, 3)
     assert (back.step, back.time_s) == (3, 0.15)
@@ -69,7 +69,7 @@ def test_an_episode_that_begins_again_forgets(store: EpisodeStore) -> None:
     new = store.begin("e", "do something else")
     found = store.find("e")
     assert found is not None and (found.key, found.instruction, found.plans) == (new, "do something else", ())
-    assert not store.picture_file(old, 1, 0).exists()
+    assert not store.image_file(old, 1, 0).exists()
     assert store.find("other") is None
 
 
@@ -89,10 +89,10 @@ def test_folders_that_cannot_be_used(tmp_path: Path) -> None:
         EpisodeStore(tmp_path, CONFIG)
 
 
-def test_a_picture_that_cannot_be_written_keeps_the_plan_out(store: EpisodeStore) -> None:
+def test_a_image_that_cannot_be_written_keeps_the_plan_out(store: EpisodeStore) -> None:
     key = store.begin("e", "do it")
-    store.picture_file(key, 1, 0).parent.parent.mkdir(parents=True, exist_ok=True)
-    store.picture_file(key, 1, 0).parent.write_text("in the way")
+    store.image_file(key, 1, 0).parent.parent.mkdir(parents=True, exist_ok=True)
+    store.image_file(key, 1, 0).parent.write_text("in the way")
     with pytest.raises(OSError):
         store.keep(key, plan(1, 1), {1: frame(1)})
     found = store.find("e")
@@ -102,7 +102,7 @@ def test_a_picture_that_cannot_be_written_keeps_the_plan_out(store: EpisodeStore
 @hypothesis_settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_a_restored_bank_remembers_the_same(store: EpisodeStore, data: st.DataObject) -> None:
-    """Whatever was nominated when, the keyframes after a restart are those before it, pictures included."""
+    """Whatever was nominated when, the keyframes after a restart are those before it, images included."""
     key, bank = store.begin("e", "do it"), SessionBank(replace(MEMORY, history_steps=1000))
     bank.reset("e", "do it")
     for step in range(data.draw(st.integers(1, 60))):
@@ -123,28 +123,28 @@ def test_a_restored_bank_remembers_the_same(store: EpisodeStore, data: st.DataOb
     if found.plans:
         shown = {f.step: f for f in again.snapshot().keyframes}
         for step, kept in shown.items():
-            np.testing.assert_array_equal(kept.images["a"], picture(1000 + step))
+            np.testing.assert_array_equal(kept.images["a"], image(1000 + step))
 
 
 def test_a_bank_fills_the_steps_between_observations() -> None:
     bank = SessionBank(MEMORY)
     bank.reset("e", "do it")
     for step in (0, 4, 4, 8, 1000):
-        bank.observe(Observation(step, {"a": picture(step)}, np.zeros(1, np.float32), step / 20))
+        bank.observe(Observation(step, {"a": image(step)}, np.zeros(1, np.float32), step / 20))
     recent = bank.snapshot().recent
     assert [f.step for f in recent] == [996, 998, 1000]
-    assert recent[0].images["a"] is recent[1].images["a"]  # the last picture before holds
-    np.testing.assert_array_equal(recent[0].images["a"], picture(8))
-    np.testing.assert_array_equal(recent[2].images["a"], picture(1000))
+    assert recent[0].images["a"] is recent[1].images["a"]  # the last image before holds
+    np.testing.assert_array_equal(recent[0].images["a"], image(8))
+    np.testing.assert_array_equal(recent[2].images["a"], image(1000))
     with pytest.raises(ValueError, match="in order"):
-        bank.observe(Observation(999, {"a": picture(0)}, np.zeros(1, np.float32)))
+        bank.observe(Observation(999, {"a": image(0)}, np.zeros(1, np.float32)))
 
 
 def test_no_nomination_is_lost_where_two_answers_come_at_once() -> None:
     bank = SessionBank(MEMORY)
     bank.reset("e", "do it")
     for step in range(20):
-        bank.observe(Observation(step, {"a": picture(step)}, np.zeros(1, np.float32)))
+        bank.observe(Observation(step, {"a": image(step)}, np.zeros(1, np.float32)))
     bank.announce((3,))
     bank.announce((11,))
     bank.nominate((11,))  # the agent saw the second answer alone
@@ -161,7 +161,7 @@ def test_an_episode_belongs_to_who_took_it_over_last(store: EpisodeStore, tmp_pa
     with pytest.raises(NotOwner):
         other.keep(key, plan(2), {2: frame(2)})
     found = other.take_over("e")
-    assert found is not None and (found.key, found.picture_steps) == (key, (1,))
+    assert found is not None and (found.key, found.image_steps) == (key, (1,))
     assert other.owns(key) and not store.owns(key)
     with pytest.raises(NotOwner, match="another server"):
         store.keep(key, plan(3, 3), {3: frame(3)})
@@ -205,6 +205,6 @@ def test_processes_share_a_folder(tmp_path: Path, journal: Literal["wal", "rollb
     for name, count in zip(names, kept, strict=True):
         found = store.take_over(name)
         assert found is not None and [p.step for p in found.plans] == list(range(count))
-        for step in found.picture_steps:
-            np.testing.assert_array_equal(store.frame(found.key, step).images["a"], picture(1000 + step))
+        for step in found.image_steps:
+            np.testing.assert_array_equal(store.frame(found.key, step).images["a"], image(1000 + step))
     store.close()

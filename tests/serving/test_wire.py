@@ -151,25 +151,25 @@ def test_any_fields_are_taken_or_refused(fields: dict[str, Any]) -> None:
 
 
 def test_other_spellings_of_an_observation() -> None:
-    pictures = {name: np.full((SIDE, SIDE, 3), k, np.uint8) for k, name in enumerate(CAMERAS)}
-    flat = {f"observation/{name}": picture for name, picture in pictures.items()}
+    images = {name: np.full((SIDE, SIDE, 3), k, np.uint8) for k, name in enumerate(CAMERAS)}
+    flat = {f"observation/{name}": image for name, image in images.items()}
     for message in (
         flat | {"observation/state": np.arange(3)},
-        {"images": pictures, "state": [0, 1, 2.0]},
+        {"images": images, "state": [0, 1, 2.0]},
     ):
         request = read_request(message, ROBOT, LimitsConfig())
         assert [int(request.images[name][0, 0, 0]) for name in CAMERAS] == [0, 1]
         np.testing.assert_array_equal(request.state, np.array([0, 1, 2], np.float32))
 
 
-def picture_file(width: int, height: int, kind: str = "PNG") -> bytes:
+def image_file(width: int, height: int, kind: str = "PNG") -> bytes:
     buffer = io.BytesIO()
     Image.new("RGB", (width, height), (1, 2, 3)).save(buffer, kind)
     return buffer.getvalue()
 
 
-def test_compressed_pictures() -> None:
-    message = observe() | {CAMERAS[0]: picture_file(SIDE, SIDE)}
+def test_compressed_images() -> None:
+    message = observe() | {CAMERAS[0]: image_file(SIDE, SIDE)}
     request = read_request(message, ROBOT, LimitsConfig())
     np.testing.assert_array_equal(request.images[CAMERAS[0]], np.full((SIDE, SIDE, 3), (1, 2, 3)))
 
@@ -177,14 +177,14 @@ def test_compressed_pictures() -> None:
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (picture_file(8000, 8000), "8000 x 8000 pixels are more than is allowed"),  # 190 kB, 192 MB when decoded
-        (picture_file(9, SIDE), "expected uint8 [8, 8, 3]"),
-        (picture_file(SIDE, SIDE)[:-30], "not a PNG or JPEG file"),
-        (picture_file(SIDE, SIDE, "BMP"), "not a PNG or JPEG file"),
+        (image_file(8000, 8000), "8000 x 8000 pixels are more than is allowed"),  # 190 kB, 192 MB when decoded
+        (image_file(9, SIDE), "expected uint8 [8, 8, 3]"),
+        (image_file(SIDE, SIDE)[:-30], "not a PNG or JPEG file"),
+        (image_file(SIDE, SIDE, "BMP"), "not a PNG or JPEG file"),
         (b"GIF89a", "not a PNG or JPEG file"),
     ],
 )
-def test_pictures_that_are_refused(data: bytes, why: str) -> None:
+def test_images_that_are_refused(data: bytes, why: str) -> None:
     with pytest.raises(Refusal) as refused:
         read_request(observe() | {CAMERAS[0]: data}, ROBOT, LimitsConfig())
     assert why in str(refused.value)

@@ -37,7 +37,7 @@ def advise(arm: Arm, hand: Hand, scene: Snapshot, subtask: Order) -> Advice:
 
 
 def target_m(hand: Hand, scene: Snapshot, subtask: Order) -> np.ndarray:
-    """[3]: where the hand has to go, and what a picture should be searched for: the object to pick, also where that
+    """[3]: where the hand has to go, and what an image should be searched for: the object to pick, also where that
     is to be placed or poured from and is not held, then the slot or what is poured over; or the handle."""
     object, target = subtask.object, subtask.target
     if subtask.skill is Skill.MOVE:

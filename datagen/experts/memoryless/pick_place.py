@@ -118,7 +118,7 @@ def floor_m(scene: Snapshot, object: str, place: str) -> np.ndarray:
 
 def nearer_way(arm: Arm, hand: Hand, scene: Snapshot, point: np.ndarray, rotation: np.ndarray) -> np.ndarray:
     """[3, 3]: of the two ways to close along a direction, the one that needs less turning from where the hand is, if
-    the wrist has room for it: which of them is easier turns over at an angle that no picture shows.
+    the wrist has room for it: which of them is easier turns over at an angle that no image shows.
 
     Between a quarter turn to the left and one to the right, left it is, up to LEFT_RAD: where both ways are as near, an
     actor that learnt from both would not turn at all, and stay there.

@@ -1,7 +1,7 @@
 """What the robot achieved although it was not due: opened a drawer again, put something down too early.
 
 This is seen in the true state and needs no planner that says what it is about to do, so that it can be counted
-for every agent, the reactive one above all (002 Table S3).
+for every agent, the reactive one above all (RoboMemArena, arXiv:2605.10921, Table S3).
 """
 
 from __future__ import annotations

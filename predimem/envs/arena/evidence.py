@@ -1,4 +1,4 @@
-"""What a decision that depends on memory draws on: earlier stages that the picture does not show any more."""
+"""What a decision that depends on memory draws on: earlier stages that the image does not show any more."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def evidence_stages(subtasks: Sequence[Subtask], index: int) -> tuple[int, ...]:
     """The earlier stages, of each of which something has to be remembered to know that `index` is due.
 
     counting: every pour so far. transferring: the first pick, which shows what the source was. sequence: pours
-    and placements. occlusion: see `_hidden`. Empty where the picture is enough, and where what has to be known is
+    and placements. occlusion: see `_hidden`. Empty where the image is enough, and where what has to be known is
     that nothing has happened yet (the first of two pours).
     """
     subtask = subtasks[index]

@@ -19,7 +19,7 @@ class ObjectSpec:
     """half_m: half extents; of a cylinder (axis z) radius, radius, half height.
 
     shape: what collides. form: what is seen; it stays within `half_m`, and its mouth, if it is
-    pourable, is in the middle of its top. colour: of what the label leaves free. label: a picture of
+    pourable, is in the middle of its top. colour: of what the label leaves free. label: an image of
     `labels.PAINTERS`.
     """
 

@@ -44,7 +44,7 @@ def make(task: int | str | PathLike[str] | Task, horizon: int | None = None, **k
     horizon: control steps after which an episode is truncated, instead of the task's own. kwargs: see
     `environment.ArenaEnv`. A task of a file is registered with Gymnasium too, from here on in this process.
     Raises ValueError for an unknown or faulty task or a bad option, and `predimem.rendering.vulkan.VulkanError` where
-    pictures are wanted and nothing can render them.
+    images are wanted and nothing can render them.
     """
     import gymnasium
 

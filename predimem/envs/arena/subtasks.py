@@ -12,7 +12,7 @@ Memory = Literal["occlusion", "counting", "transferring", "sequence"]
 
 
 class Skill(StrEnum):
-    """The planners that a VLM may assign to a subtask (002 section 7)."""
+    """The planners that a VLM may assign to a subtask (RoboMemArena, arXiv:2605.10921, §7)."""
 
     MOVE = "Move"  # to an object, and pick it up
     PLACE = "Place"
@@ -28,7 +28,7 @@ class Subtask:
 
     object: what the hand holds or picks; "" for Open and Close. A Place whose object is not held yet
     begins by picking it. done: the stage predicate. memory: why the right decision cannot be seen in
-    the current observation alone (002 section 10); None where it can.
+    the current observation alone (RoboMemArena, §10); None where it can.
     """
 
     label: str

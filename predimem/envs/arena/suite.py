@@ -56,15 +56,15 @@ class ArenaEnvironment:
     An episode ends with success (all stages passed and none undone), with a failure that cannot be
     mended, or at the task's horizon. Observations hold what a robot senses and nothing else:
 
-    images: `agentview_rgb` and `eye_in_hand_rgb`, uint8; a picture is taken every `camera_every` control
-    steps and when the episode ends, and repeated in between. None: no pictures, for agents that do not look.
+    images: `agentview_rgb` and `eye_in_hand_rgb`, uint8; an image is taken every `camera_every` control
+    steps and when the episode ends, and repeated in between. None: no images, for agents that do not look.
     state: float32 [17]: TCP position [3] in metres (world frame), its rotation [6] (the first two columns
     of the rotation matrix, world frame), opening of the gripper [1] in metres, joint angles [7] in rad.
 
     `info` of a step: `stages_passed` (passed and still standing), `stages_total`, `stage_labels` (one a
     line), `stage_states` (one character a stage: + passed, - undone again, x failed, . to come),
     `failure` (why the episode failed; empty while it has not), `pours` and `clipped_actions` so far.
-    Stages are looked at with each picture and when the episode ends, and repeated in between.
+    Stages are looked at with each image and when the episode ends, and repeated in between.
     For those who explain failures: `stage_due` (index of the stage that is due after this step; all stages
     passed: their number), `stage_facts` (as JSON, see `predimem.evaluation.analysis.stages.StageFacts`) and `undue`
     (what was achieved at this step and was not due, one a line: see `arena_deeds.UndueDeeds`), `failed_attempts`

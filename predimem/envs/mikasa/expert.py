@@ -124,7 +124,7 @@ def alternatives(states: Sequence[State]) -> Alternatives:
 
 
 def project(point_m: np.ndarray, matrix: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    """(u, v) of a world point as fractions of width and height, NaN where it is not in the picture.
+    """(u, v) of a world point as fractions of width and height, NaN where it is not in the image.
 
     matrix: [3, 4] from world metres to pixels. What hides the point is not looked at.
     """

@@ -1,6 +1,6 @@
-"""The two ways in which an agent without memory fails (002 Table S3), counted in every episode.
+"""The two ways in which an agent without memory fails (RoboMemArena, arXiv:2605.10921, Table S3), counted in every episode.
 
-State aliasing: the picture looks as it did before, and the agent goes back to what it has done. Constraint
+State aliasing: the image looks as it did before, and the agent goes back to what it has done. Constraint
 forgetting: it goes on to what is locally possible and leaves out what the instruction asks for before.
 
 Each is counted where it is named (S2 says so, for a second or more) and where it is done (the true state
@@ -23,7 +23,7 @@ class MemoryErrors:
 
     forgetting_named: how often a stage was named while others before it had not been passed, and given up
     or kept to the end without their being passed; of the very next stage only where the due one depends on memory,
-    as elsewhere the picture shows that it was not passed. forgetting_done: how often such a stage was achieved, or
+    as elsewhere the image shows that it was not passed. forgetting_done: how often such a stage was achieved, or
     was poured when that was not due.
     """
 

@@ -1,4 +1,4 @@
-"""The table of a benchmark whose tasks have categories, as in the RoboMemArena paper (002 Table 2)."""
+"""The table of a benchmark whose tasks have categories, as in the RoboMemArena paper (arXiv:2605.10921, Table 2)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def format_categories(results: Mapping[str, Any]) -> str:
 
 
 def markdown_table(results: Mapping[str, Any]) -> str:
-    """The table of 002 (Table 2) for a Markdown file: agents against categories and their average, in %."""
+    """The table of RoboMemArena (arXiv:2605.10921, Table 2) for a Markdown file: agents against categories and their average, in %."""
     categories = results["categories"]
     columns = [*((name, entry["agents"]) for name, entry in categories.items()), ("average", results["mean"])]
     head = ["agent", *(f"{name} {rate}" for name, _ in columns for rate in ("TSR", "CSR")), "n", "errors"]

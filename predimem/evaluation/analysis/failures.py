@@ -5,7 +5,7 @@ The causes, each of exactly one failed episode, at the stage that was not passed
 - `wrong subtask`: S2 named another subtask than the one that was due;
 - `missed keyframe`: so it did, and of an earlier stage that the decision draws on, memory held no keyframe;
 - `late switch`: S2 stayed at the stage before, which had been passed;
-- `early switch`: S2 went on to the next stage before this one was passed, where the picture shows that it was not;
+- `early switch`: S2 went on to the next stage before this one was passed, where the image shows that it was not;
 - `wrong place`: the subtask was named right, and done where another hidden state would have it, as its name does
   not say where; whatever was named after that;
 - `motor failure`: the right subtask was named for its whole budget of control steps, or while something happened

@@ -1,4 +1,4 @@
-"""The statistics of an evaluation: TSR and CSR (002 Eq. 4 and 5), intervals, paired comparisons.
+"""The statistics of an evaluation: TSR and CSR (RoboMemArena, arXiv:2605.10921, Eq. 4 and 5), intervals, paired comparisons.
 
 Errors are kept apart everywhere: an episode that crashed says nothing about the policy, so it is
 in no numerator and in no denominator, and is counted and listed by itself.

@@ -1,4 +1,4 @@
-"""An episode's stages: what they are, and the list of them beside a video's pictures."""
+"""An episode's stages: what they are, and the list of them beside a video's images."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class StageFacts:
     """What explains whether a stage was passed.
 
     skill, target, object: what has to be done, to or where, with what. memory: why what is due cannot be seen in
-    the picture; empty where it can. budget_steps: control steps that the stage may take. evidence: the earlier
+    the image; empty where it can. budget_steps: control steps that the stage may take. evidence: the earlier
     stages of which something has to be remembered to know that this one is due.
     """
 

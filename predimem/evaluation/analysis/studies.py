@@ -1,4 +1,4 @@
-"""Scaling studies (002 Fig. 4 a, b): TSR and CSR of rows that differ in one quantity, against that quantity."""
+"""Scaling studies (RoboMemArena, arXiv:2605.10921, Fig. 4 a, b): TSR and CSR of rows that differ in one quantity, against that quantity."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ MEANINGS = {
     "wrong subtask": "S2 named another subtask than the one that was due",
     "missed keyframe": "so it did, and of an earlier stage that the decision draws on, memory held no keyframe",
     "late switch": "S2 stayed at the stage before, which had been passed",
-    "early switch": "S2 went on before the stage was passed, where the picture shows that it was not",
+    "early switch": "S2 went on before the stage was passed, where the image shows that it was not",
     "wrong place": "the subtask was named right and done elsewhere; its name does not say where",
     "motor failure": "the right subtask was named for its whole budget, or when the irreparable happened",
     "timeout": "the right subtask was named, but earlier stages had left too little time",
@@ -51,7 +51,7 @@ def _cause(cause: str, rows: Sequence[Mapping[str, Any]], out: Path) -> dict[str
 
 
 def _clip(row: Mapping[str, Any], out: Path) -> dict[str, Any] | None:
-    """The video and the pictures of memory beside what the row says; keyframes without a picture have None."""
+    """The video and the images of memory beside what the row says; keyframes without an image have None."""
     found = read_clip(clip_of(row), out)
     if found is None:
         return None

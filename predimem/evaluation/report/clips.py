@@ -129,8 +129,8 @@ class _Watcher:
     def on_step(self, observation: Observation, action: np.ndarray, tick: Tick, result: StepResult) -> None:
         self._thumbnails.on_step(observation, action, tick, result)
         if observation.step == self._clip.step:
-            pictures, held = self._thumbnails.as_json(), tick.keyframe_steps
-            self.tick, self.memory = tick, {str(s): pictures[str(s)] for s in held if str(s) in pictures}
+            images, held = self._thumbnails.as_json(), tick.keyframe_steps
+            self.tick, self.memory = tick, {str(s): images[str(s)] for s in held if str(s) in images}
         if observation.step >= self._clip.steps[-1] and not (result.terminated or result.truncated):
             raise _Seen
 

@@ -28,7 +28,7 @@ def write_report(
     results: Mapping[str, Any], traces: Sequence[Mapping[str, Any]], out: str | Path, studies: Sequence[str] = ()
 ) -> Path:
     """Write `out`/report.html. traces: the episodes to draw, as `recording` writes them, with an
-    optional `thumbnails` (step -> camera -> data URI of a picture). studies: SVG files in `out`, which the page
+    optional `thumbnails` (step -> camera -> data URI of an image). studies: SVG files in `out`, which the page
     refers to."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 

@@ -1,8 +1,8 @@
-"""Subscribers that keep pictures of an episode: an MP4 to watch, and thumbnails of the keyframes.
+"""Subscribers that keep images of an episode: an MP4 to watch, and thumbnails of the keyframes.
 
 Both see frames only as they pass. What they hold is bounded: the frames of the last
 `HISTORY_STEPS` steps (the memory can nominate a frame only while it is in its own history, which
-is no longer), and one small picture for each keyframe.
+is no longer), and one small image for each keyframe.
 """
 
 from __future__ import annotations
@@ -44,24 +44,24 @@ LONG_EPISODES = Film(every_steps=4, fps=12.0)
 
 
 class KeyframeThumbnails:
-    """A Subscriber. `pictures`: step -> camera -> picture of every frame that memory ever stored."""
+    """A Subscriber. `thumbnails`: step -> camera -> image of every frame that memory ever stored."""
 
     def __init__(self, history_steps: int = HISTORY_STEPS):
         self._history_steps = history_steps
         self._frames: OrderedDict[int, Mapping[str, np.ndarray]] = OrderedDict()
-        self.pictures: dict[int, dict[str, Image.Image]] = {}
+        self.thumbnails: dict[int, dict[str, Image.Image]] = {}
 
     def on_reset(self, observation: Observation, instruction: str, episode_id: str) -> None:
         self._frames.clear()
-        self.pictures = {}
+        self.thumbnails = {}
 
     def on_step(self, observation: Observation, action: np.ndarray, tick: Tick, result: StepResult) -> None:
         self._frames[observation.step] = observation.images
         while len(self._frames) > self._history_steps:
             self._frames.popitem(last=False)
         for step in tick.keyframe_steps:
-            if step not in self.pictures and step in self._frames:
-                self.pictures[step] = {c: _thumbnail(image) for c, image in self._frames[step].items()}
+            if step not in self.thumbnails and step in self._frames:
+                self.thumbnails[step] = {c: _thumbnail(image) for c, image in self._frames[step].items()}
 
     def on_end(self, result: EpisodeResult) -> None:
         self._frames.clear()
@@ -69,8 +69,8 @@ class KeyframeThumbnails:
     def as_json(self) -> dict[str, dict[str, str]]:
         """Step -> camera -> data URI of a JPEG, as the report embeds them."""
         return {
-            str(step): {camera: _data_uri(picture) for camera, picture in cameras.items()}
-            for step, cameras in sorted(self.pictures.items())
+            str(step): {camera: _data_uri(image) for camera, image in cameras.items()}
+            for step, cameras in sorted(self.thumbnails.items())
         }
 
 
@@ -79,7 +79,7 @@ class VideoRecorder:
     and the stages where a step's `info` names them.
 
     path: where the video goes; it appears there when the episode has ended, or with `finish`. scale:
-    enlargement of the cameras' pictures; None: as much as makes them about 384 px wide. steps: only these
+    enlargement of the cameras' images; None: as much as makes them about 384 px wide. steps: only these
     control steps are shown; None: all.
     """
 
@@ -103,7 +103,7 @@ class VideoRecorder:
 
     @property
     def every_steps(self) -> int:
-        """Control steps between two frames: no picture is needed in between."""
+        """Control steps between two frames: no image is needed in between."""
         return self._film.every_steps
 
     def on_reset(self, observation: Observation, instruction: str, episode_id: str) -> None:
@@ -158,8 +158,8 @@ class VideoRecorder:
         cameras = [self._enlarged(image) for image in observation.images.values()]
         names = list(observation.images)
         gap, strip = 8, 126 if self._has_memory else 8
-        pictures = sum(c.width for c in cameras) + gap * (len(cameras) + 1)
-        width = max(pictures + (PANEL_PX if stages else 0), 640)
+        cameras_width = sum(c.width for c in cameras) + gap * (len(cameras) + 1)
+        width = max(cameras_width + (PANEL_PX if stages else 0), 640)
         lines = textwrap.wrap(self._instruction, (width - 150) // 7, max_lines=2, placeholder=" …") or [""]
         head = 92 + 17 * (len(lines) - 1)
         height = head + max(c.height for c in cameras) + strip
@@ -175,7 +175,8 @@ class VideoRecorder:
         if self._has_memory:
             self._draw_memory(canvas, draw, tick, height - strip)
         if result is not None:
-            _draw_outcome(draw, (pictures if stages else canvas.width, canvas.height), head, height - strip, result)
+            size = cameras_width if stages else canvas.width, canvas.height
+            _draw_outcome(draw, size, head, height - strip, result)
         return np.asarray(canvas)
 
     def _enlarged(self, image: np.ndarray) -> Image.Image:
@@ -211,11 +212,11 @@ class VideoRecorder:
     def _draw_memory(self, canvas: Image.Image, draw: ImageDraw.ImageDraw, tick: Tick, top: int) -> None:
         """The keyframes in memory, oldest first; the oldest and the newest ones if not all fit."""
         draw.rectangle((0, top + 8, canvas.width, canvas.height), fill=PANEL)
-        shown = [s for s in tick.keyframe_steps if s in self._thumbnails.pictures]
+        shown = [s for s in tick.keyframe_steps if s in self._thumbnails.thumbnails]
         if not shown:
             draw.text((10, top + 52), "memory: no keyframe stored", FAINT, _font(15))
             return
-        first = self._thumbnails.pictures[shown[0]]
+        first = self._thumbnails.thumbnails[shown[0]]
         each = max(sum(p.width for p in first.values()), 112) + 12  # at least the label's width
         room = max(1, (canvas.width - 10) // each)
         if len(shown) > room:
@@ -225,9 +226,9 @@ class VideoRecorder:
             label = f"keyframe: step {keyframe}"
             draw.text((x, top + 10), label, INK, _font(13))
             inside = x
-            for picture in self._thumbnails.pictures[keyframe].values():
-                canvas.paste(picture, (inside, top + 28))
-                inside += picture.width
+            for image in self._thumbnails.thumbnails[keyframe].values():
+                canvas.paste(image, (inside, top + 28))
+                inside += image.width
             x += each
 
 
@@ -246,14 +247,14 @@ def _draw_outcome(
 
 
 def _thumbnail(image: np.ndarray) -> Image.Image:
-    picture = Image.fromarray(np.array(image))  # a copy: the environment may reuse its buffer
-    picture.thumbnail((THUMBNAIL_PX, THUMBNAIL_PX), Image.Resampling.LANCZOS)
-    return picture
+    small = Image.fromarray(np.array(image))  # a copy: the environment may reuse its buffer
+    small.thumbnail((THUMBNAIL_PX, THUMBNAIL_PX), Image.Resampling.LANCZOS)
+    return small
 
 
-def _data_uri(picture: Image.Image) -> str:
+def _data_uri(image: Image.Image) -> str:
     buffer = io.BytesIO()
-    picture.save(buffer, "JPEG", quality=85)
+    image.save(buffer, "JPEG", quality=85)
     return "data:image/jpeg;base64," + base64.b64encode(buffer.getvalue()).decode()
 
 

@@ -5,7 +5,7 @@
 
 The scripts show every control step's observation to `observe`, so the memory sees all of them, and then ask
 `infer_actions` for as many actions as it likes to give: one, the action of this very step. Older scripts do not call
-`observe`; they get the rows of a reply, and the memory one picture for each.
+`observe`; they get the rows of a reply, and the memory one image for each.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ STATE = "observation/state"
 
 
 class RemotePolicyAdapter(BasePolicyAdapter):
-    """cameras: the scripts' names of the pictures, in the order of the server's cameras. state: theirs of the state."""
+    """cameras: the scripts' names of the images, in the order of the server's cameras. state: theirs of the state."""
 
     def __init__(
         self,
@@ -72,13 +72,13 @@ class RemotePolicyAdapter(BasePolicyAdapter):
     def _ask(self, obs: dict[str, Any], prompt: str, fields: dict[str, Any]) -> dict[str, Any]:
         from openpi_client.image_tools import resize_with_pad
 
-        pictures = {
+        images = {
             ours: resize_with_pad(np.ascontiguousarray(obs[theirs]), *self._size)
             for ours, theirs in self._names.items()
         }
         state = np.asarray(obs[self._state], np.float32)
         return self._client.infer(
-            {**pictures, **fields, "state": state, "prompt": prompt, "episode_id": self._episode_id}
+            {**images, **fields, "state": state, "prompt": prompt, "episode_id": self._episode_id}
         )
 
 

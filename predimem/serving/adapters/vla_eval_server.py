@@ -48,12 +48,12 @@ class RemoteModelServer(PredictModelServer):
 
     def predict(self, obs: Observation, ctx: SessionContext) -> Action:
         """The action of this control step."""
-        message = self._pictures(obs["images"])
+        message = self._images(obs["images"])
         message["state"] = np.asarray(obs.get("states", obs.get("state")), np.float32).reshape(-1)
         message.update(prompt=obs["task_description"], episode_id=ctx.episode_id, step=ctx.step)
         return {"actions": self._client.infer(message)["actions"][0]}
 
-    def _pictures(self, images: dict[str, np.ndarray]) -> dict[str, Any]:
+    def _images(self, images: dict[str, np.ndarray]) -> dict[str, Any]:
         """By name where the names are the same, else in order."""
         wanted, size = self._told["cameras"], self._told["image_size"]
         if len(images) < len(wanted):

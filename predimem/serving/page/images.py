@@ -1,4 +1,4 @@
-"""Pictures for browsers."""
+"""Images for browsers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def jpeg(image: np.ndarray) -> bytes:
-    """image: uint8 [H, W, 3]. Colours are not thinned out: these pictures are small, and colours are what matters."""
+    """image: uint8 [H, W, 3]. Colours are not thinned out: these images are small, and colours are what matters."""
     from PIL import Image
 
     buffer = io.BytesIO()

@@ -1,4 +1,4 @@
-"""What happens now, as plain data and pictures."""
+"""What happens now, as plain data and images."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def live_episode(engine: Engine, episode_id: str) -> Page:
     return json_page({"overview": overview(engine), "episode": _line(session) | session.watch.view()})
 
 
-def live_picture(engine: Engine, episode_id: str, run: str, step: int, camera: int) -> Page:
+def live_image(engine: Engine, episode_id: str, run: str, step: int, camera: int) -> Page:
     """What a camera (its place in the metadata) saw at a step that is still in memory."""
     session = _find(engine, episode_id)
     frame = session.frame(step) if session is not None and session.watch.run == run else None

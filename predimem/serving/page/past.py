@@ -1,4 +1,4 @@
-"""Episodes that are kept on disk, as plain data and pictures."""
+"""Episodes that are kept on disk, as plain data and images."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def past_episode(engine: Engine, episode_id: str) -> Page:
     """All that the planner said, and which keyframes were held when.
 
     spans: [first step, subtask]; answers: [step, confidence or null]; keyframes: [first step, steps held from then
-    on]; pictures: steps with pictures. Steps are those of the observations that the planner decided on.
+    on]; images: steps with images. Steps are those of the observations that the planner decided on.
     """
     stored = None if engine.store is None else engine.store.find(episode_id)
     if stored is None:
@@ -42,24 +42,24 @@ def past_episode(engine: Engine, episode_id: str) -> Page:
             "id": stored.episode_id,
             "key": stored.key,
             "instruction": stored.instruction,
-            "end": max([*stored.picture_steps, *(plan.step for plan in stored.plans)], default=0),
+            "end": max([*stored.image_steps, *(plan.step for plan in stored.plans)], default=0),
             "spans": spans,
             "answers": [(p.step, None if p.confidence is None else round(p.confidence, 3)) for p in stored.plans],
             "keyframes": list(keyframes_held(stored, engine.served.memory)),
-            "pictures": stored.picture_steps,
+            "images": stored.image_steps,
             "cameras": sorted(engine.served.robot.cameras),
         }
     )
 
 
-def past_picture(store: EpisodeStore | None, key: int, step: int, camera: int) -> Page:
+def past_image(store: EpisodeStore | None, key: int, step: int, camera: int) -> Page:
     """camera: its place in alphabetical order."""
     try:
         if store is None:
             raise FileNotFoundError
-        return Page(200, "image/png", store.picture_file(key, step, camera).read_bytes(), FOREVER)
+        return Page(200, "image/png", store.image_file(key, step, camera).read_bytes(), FOREVER)
     except FileNotFoundError:
-        return missing("no such picture")
+        return missing("no such image")
 
 
 def keyframes_held(stored: StoredEpisode, memory: MemoryConfig) -> Iterator[tuple[int, tuple[int, ...]]]:

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from predimem.serving.page.live import live_episode, live_picture, overview
-from predimem.serving.page.past import past_episode, past_episodes, past_picture
+from predimem.serving.page.live import live_episode, live_image, overview
+from predimem.serving.page.past import past_episode, past_episodes, past_image
 from predimem.serving.page.reply import FOREVER, TEXT, Page, json_page, missing
 
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ POLICY = (
 )
 _NUMBER = r"(\d{1,16})"
 _LIVE = re.compile(r"/page/live/([^/]+)\.json")
-_LIVE_PICTURE = re.compile(rf"/page/live/([^/]+)/([0-9a-f]{{8}})/{_NUMBER}/(\d)\.jpg")
+_LIVE_IMAGE = re.compile(rf"/page/live/([^/]+)/([0-9a-f]{{8}})/{_NUMBER}/(\d)\.jpg")
 _PAST = re.compile(r"/page/past/([^/]+)\.json")
-_PAST_PICTURE = re.compile(rf"/page/past/{_NUMBER}/{_NUMBER}/(\d)\.png")
+_PAST_IMAGE = re.compile(rf"/page/past/{_NUMBER}/{_NUMBER}/(\d)\.png")
 _STATIC = re.compile(r"/page/static/([0-9a-f]{12})/([a-z]+\.[a-z]+)")
 
 
@@ -65,12 +65,12 @@ def _data(engine: Engine, path: str) -> Page | None:
         return past_episodes(engine)
     if asked := _LIVE.fullmatch(path):
         return live_episode(engine, unquote(asked[1]))
-    if asked := _LIVE_PICTURE.fullmatch(path):
-        return live_picture(engine, unquote(asked[1]), asked[2], int(asked[3]), int(asked[4]))
+    if asked := _LIVE_IMAGE.fullmatch(path):
+        return live_image(engine, unquote(asked[1]), asked[2], int(asked[3]), int(asked[4]))
     if asked := _PAST.fullmatch(path):
         return past_episode(engine, unquote(asked[1]))
-    if asked := _PAST_PICTURE.fullmatch(path):
-        return past_picture(engine.store, int(asked[1]), int(asked[2]), int(asked[3]))
+    if asked := _PAST_IMAGE.fullmatch(path):
+        return past_image(engine.store, int(asked[1]), int(asked[2]), int(asked[3]))
     return None
 
 

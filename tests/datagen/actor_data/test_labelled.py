@@ -1,4 +1,4 @@
-"""Labelled pictures become episodes, and starts are what earlier subtasks leave."""
+"""Labelled images become episodes, and starts are what earlier subtasks leave."""
 
 from collections import Counter
 from pathlib import Path
@@ -69,7 +69,7 @@ def test_an_episode_has_the_labels_where_they_were_given(tmp_path: Path) -> None
     assert episode.images["a"][1][0, 0, 0] == 5
 
 
-def test_a_point_in_a_picture() -> None:
+def test_a_point_in_a_image() -> None:
     matrix = np.array([[50.0, 0, 50, 0], [0, 50, 50, 0], [0, 0, 1, 0]])  # 100 px wide, looking along z
     np.testing.assert_allclose(project(np.array([0.0, 0.5, 1.0]), matrix, (100, 100)), [0.5, 0.75])
     assert np.isnan(project(np.array([0.0, 1.1, 1.0]), matrix, (100, 100))).all()
@@ -177,7 +177,7 @@ def test_what_few_episodes_ask_for_is_started_with_more_often() -> None:
     assert draw_stage(subtasks, ["Pour"], rng) is None
 
 
-def test_one_picture_has_labels_of_other_variants_too() -> None:
+def test_one_image_has_labels_of_other_variants_too() -> None:
     env = arena(14, 20_003)
     arm = Driver(env).arm
     scene, rng = Snapshot.of(env), np.random.default_rng(0)

@@ -18,9 +18,9 @@ def test_the_shipped_recipe_is_the_default() -> None:
     "make, says",
     [
         (lambda: PracticeConfig(first_seed=900_000), "seed 900000 is not a training seed"),
-        (lambda: PracticeConfig(picture_every=0), "picture_every must be >= 1"),
+        (lambda: PracticeConfig(image_every=0), "image_every must be >= 1"),
         (lambda: PracticeConfig(s2_latency_steps=-1), "s2_latency_steps must be >= 0"),
-        (lambda: PracticeConfig(driver="weights", picture_every=4), "has to be a multiple of picture_every"),
+        (lambda: PracticeConfig(driver="weights", image_every=4), "has to be a multiple of image_every"),
         (lambda: PracticeConfig(tasks=("4", "4")), "each task may be listed once"),
         (lambda: DisturbanceConfig(late_share=1.2), r"late_share must be in \[0, 1\]"),
         (lambda: DisturbanceConfig(pause_s=(2.0, 1.0)), r"pause_s is \[lowest, highest\] in s, got \[2.0, 1.0\]"),

@@ -22,7 +22,7 @@ from predimem.jobs.tasks import Job, Outcome
 
 TASK = task_of(10)
 LABELS = [subtask.label for subtask in TASK.variants[draw_layout(TASK, 40_000).variant].subtasks]
-CONFIG = PracticeConfig(tasks=("10",), episodes=1, image_px=16, picture_every=10)
+CONFIG = PracticeConfig(tasks=("10",), episodes=1, image_px=16, image_every=10)
 
 
 def play(config: PracticeConfig, planner: Any = None) -> Outcome:

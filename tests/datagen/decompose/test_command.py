@@ -1,4 +1,4 @@
-"""`predimem decompose` as a user meets it, and the picture that a model is shown."""
+"""`predimem decompose` as a user meets it, and the image that a model is shown."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from datagen.decompose.references import agrees
-from datagen.decompose.scene import first_picture, instruction_of
+from datagen.decompose.scene import first_image, instruction_of
 from datagen.decompose.steps import parse_steps
 from datagen.decompose.vocabulary import vocabulary_of
 from predimem.envs.arena.tasks import task_of
@@ -56,10 +56,10 @@ def test_bad_input_is_one_clear_line(arguments: list[str], message: str) -> None
 
 
 @pytest.mark.needs("vulkan")
-def test_a_model_is_shown_the_first_picture(tmp_path: Path) -> None:
+def test_a_model_is_shown_the_first_image(tmp_path: Path) -> None:
     task = task_of(18)
-    picture = first_picture(task, seed=5, image_px=64)
-    assert picture.shape == (64, 64, 3) and picture.dtype.name == "uint8" and picture.std() > 10
+    image = first_image(task, seed=5, image_px=64)
+    assert image.shape == (64, 64, 3) and image.dtype.name == "uint8" and image.std() > 10
     script, log = tmp_path / "script.json", tmp_path / "log.jsonl"
     step = {"step_id": 1, "subtask": "take it", "planner": "Move", "target": "butter"}
     script.write_text(json.dumps({"answers": [json.dumps({"subtasks": [step]})]}))

@@ -87,7 +87,7 @@ def test_a_valid_answer_is_taken_at_once(serve: Serve, tmp_path: Path) -> None:
     assert not (tmp_path / "failed").exists()
 
 
-def test_the_request_has_the_picture_the_instruction_and_the_vocabulary(serve: Serve) -> None:
+def test_the_request_has_the_image_the_instruction_and_the_vocabulary(serve: Serve) -> None:
     decomposer, requests = serve([VALID], api_key="secret", temperature=0.0)
     decomposer.decompose(INSTRUCTION, IMAGE, VOCABULARY)
     (request,) = requests()
@@ -96,8 +96,8 @@ def test_the_request_has_the_picture_the_instruction_and_the_vocabulary(serve: S
     assert body["model"] == "scripted" and body["temperature"] == 0.0
     system, user = body["messages"]
     assert system["role"] == "system" and all(skill in system["content"] for skill in ("Move", "Pour", "Close"))
-    picture, text = user["content"]
-    kind, data = picture["image_url"]["url"].split(",")
+    image, text = user["content"]
+    kind, data = image["image_url"]["url"].split(",")
     assert kind == "data:image/png;base64"
     assert np.array_equal(np.asarray(Image.open(io.BytesIO(base64.b64decode(data)))), IMAGE)
     assert INSTRUCTION in text["text"]
@@ -150,7 +150,7 @@ def test_after_the_last_correction_the_exchange_is_saved(serve: Serve, tmp_path:
     roles = [message["role"] for message in exchange["messages"]]
     assert roles == ["system", "user", "assistant", "user", "assistant", "user", "assistant"]
     assert [m["content"] for m in exchange["messages"] if m["role"] == "assistant"] == answers
-    assert exchange["messages"][:-1] == requests()[-1]["body"]["messages"]  # the picture included
+    assert exchange["messages"][:-1] == requests()[-1]["body"]["messages"]  # the image included
     assert any("the hand holds nothing" in problem for problem in exchange["problems"])
 
 
@@ -204,5 +204,5 @@ def test_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="model is empty"):
         VlmConfig(model="")
     decomposer = VlmDecomposer(VlmConfig(model="m", base_url="http://127.0.0.1:1/v1"))
-    with pytest.raises(ValueError, match=r"expected an RGB picture, uint8 \[H, W, 3\]; got float64 \[4, 4, 3\]"):
+    with pytest.raises(ValueError, match=r"expected an RGB image, uint8 \[H, W, 3\]; got float64 \[4, 4, 3\]"):
         decomposer.decompose(INSTRUCTION, np.zeros((4, 4, 3)), VOCABULARY)

@@ -29,7 +29,7 @@ def test_the_shipped_recipe_is_the_default() -> None:
         ({"first_seed": 900_000}, "seed 900000 is not a training seed"),
         ({"first_seed": 99_999, "episodes": 2}, "seed 100000 is not a training seed"),
         ({"episodes": 0}, "episodes must be >= 1"),
-        ({"picture_every": 0}, "picture_every must be >= 1"),
+        ({"image_every": 0}, "image_every must be >= 1"),
         ({"tasks": ("4", "4")}, "each task may be listed once"),
     ],
 )
@@ -58,7 +58,7 @@ def test_an_episode_is_recorded_annotated_and_found_again(tmp_path: Path, capsys
     config = GenerationConfig(out=str(tmp_path), tasks=("6",), episodes=1, image_px=32)
     (outcome,) = run_generation(config, ArenaWorker, progress=False)
     assert outcome.kept, outcome.cause
-    assert set(outcome.report["stage_seconds"]) >= {"reset", "look", "pictures", "physics", "writing", "skills"}
+    assert set(outcome.report["stage_seconds"]) >= {"reset", "look", "images", "physics", "writing", "skills"}
 
     task = task_of(6)
     episode = load_episode(episode_path(tmp_path, task.name, 1000))
@@ -85,10 +85,10 @@ def test_an_episode_is_recorded_annotated_and_found_again(tmp_path: Path, capsys
 
 def test_the_summary_counts_causes_and_stages() -> None:
     outcomes = [
-        Outcome("A", 1, True, steps=10, report={"stage_seconds": {"look": 1.0, "pictures": 3.0}}),
+        Outcome("A", 1, True, steps=10, report={"stage_seconds": {"look": 1.0, "images": 3.0}}),
         Outcome("A", 2, False, "out of time", steps=5),
         Outcome("A", 3, False, "out of time", steps=5),
     ]
     text = summary(outcomes, "there")
     assert "1 of 3 episodes kept in there (10 control steps)" in text
-    assert "2  out of time" in text and "pictures 75%, look 25%" in text
+    assert "2  out of time" in text and "images 75%, look 25%" in text

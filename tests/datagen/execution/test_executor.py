@@ -1,4 +1,4 @@
-"""Whole episodes from perception, in real physics and real pictures."""
+"""Whole episodes from perception, in real physics and real images."""
 
 from typing import Any
 

@@ -22,7 +22,7 @@ PX = 32
 
 
 def make_episode(task: int = 1, seed: int = 1000, steps_each: int = 5, px: int = PX) -> Episode:
-    """All subtasks of a task. The hand wanders about, turned at random; pictures are smooth gradients."""
+    """All subtasks of a task. The hand wanders about, turned at random; images are smooth gradients."""
     rng = np.random.default_rng(seed)
     spec = task_of(task)
     variant = spec.variants[seed % len(spec.variants)]
@@ -46,7 +46,7 @@ def make_episode(task: int = 1, seed: int = 1000, steps_each: int = 5, px: int =
         instruction=variant.instruction,
         control_hz=CONTROL_HZ,
         success=True,
-        images={camera: _pictures(rng, steps, px) for camera in ("agentview_rgb", "eye_in_hand_rgb")},
+        images={camera: _images(rng, steps, px) for camera in ("agentview_rgb", "eye_in_hand_rgb")},
         state=state,
         actions=rng.uniform(-1, 1, (steps, 7)).astype(np.float32),
         subtasks=tuple(SubtaskSpan(i * steps_each, (i + 1) * steps_each, label) for i, label in enumerate(labels)),
@@ -56,7 +56,7 @@ def make_episode(task: int = 1, seed: int = 1000, steps_each: int = 5, px: int =
     )
 
 
-def _pictures(rng: np.random.Generator, steps: int, px: int) -> np.ndarray:
+def _images(rng: np.random.Generator, steps: int, px: int) -> np.ndarray:
     """uint8 [steps, px, px, 3]: a colour for each step, brighter downwards, so that frames can be told apart."""
     colours = rng.integers(20, 180, (steps, 1, 1, 3))
     shade = np.linspace(0, 60, px)[:, None, None]
@@ -70,7 +70,7 @@ def save(root: Path, *episodes: Episode) -> Path:
 
 
 def play_episode(task: int = 1, seed: int = 1000, px: int = 64, look_every: int = 12, into_second: int = 10) -> Episode:
-    """The oracle's first subtask and the beginning of its second, with a picture every `look_every` steps."""
+    """The oracle's first subtask and the beginning of its second, with an image every `look_every` steps."""
     options = {"obs_mode": "none", "control_mode": "pd_ee_delta_pose", "sim_backend": "cpu", "render_backend": "auto"}
     environment = ArenaEnvironment(arena.make(task, image_px=px, **options), camera_every=look_every)
     observation = environment.reset(seed)

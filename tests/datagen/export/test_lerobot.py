@@ -15,7 +15,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from datagen.export.lerobot import export_lerobot
-from datagen.export.lerobot_stats import column_stats, merge_stats, picture_stats
+from datagen.export.lerobot_stats import column_stats, image_stats, merge_stats
 from predimem.core.episodes import Episode, EpisodeError, episode_checksum, episode_path, load_episode
 from tests.datagen.export.builders import PX, make_episode, save
 
@@ -106,7 +106,7 @@ def test_types_are_those_that_the_features_state(exported: Path) -> None:
     assert (types["timestamp"], types["index"], types["is_keyframe"]) == ("float", "int64", "bool")
 
 
-def test_pictures(exported: Path, episodes: list[Episode]) -> None:
+def test_images(exported: Path, episodes: list[Episode]) -> None:
     for number, episode in enumerate(episodes):
         for camera, frames in episode.images.items():
             path = exported / f"videos/observation.images.{camera}/{FILE.format(number)}.mp4"
@@ -114,7 +114,7 @@ def test_pictures(exported: Path, episodes: list[Episode]) -> None:
             assert decoded.shape == frames.shape
             np.testing.assert_allclose(times, np.arange(len(episode)) / 20, atol=1e-6)
             error = np.abs(decoded.astype(int) - frames).mean(axis=(1, 2, 3))
-            assert error.max() < 4  # each step its own picture: different ones differ by tens
+            assert error.max() < 4  # each step its own image: different ones differ by tens
             assert np.abs(np.diff(np.asarray(frames, int), axis=0)).mean(axis=(1, 2, 3)).mean() > 20
 
 
@@ -142,10 +142,10 @@ def test_statistics(exported: Path, episodes: list[Episode]) -> None:
     for name, expected in (("mean", actions.mean(0)), ("std", actions.std(0)), ("min", actions.min(0))):
         np.testing.assert_allclose(stats["action"][name], expected, rtol=1e-9)
     assert stats["action"]["count"] == [76]
-    pictures = np.concatenate([e.images["agentview_rgb"] for e in episodes]) / 255
+    images = np.concatenate([e.images["agentview_rgb"] for e in episodes]) / 255
     assert np.shape(stats[CAMERA]["mean"]) == (3, 1, 1)
-    np.testing.assert_allclose(np.ravel(stats[CAMERA]["mean"]), pictures.mean((0, 1, 2)), rtol=1e-9)
-    np.testing.assert_allclose(np.ravel(stats[CAMERA]["std"]), pictures.std((0, 1, 2)), rtol=1e-9)
+    np.testing.assert_allclose(np.ravel(stats[CAMERA]["mean"]), images.mean((0, 1, 2)), rtol=1e-9)
+    np.testing.assert_allclose(np.ravel(stats[CAMERA]["std"]), images.std((0, 1, 2)), rtol=1e-9)
     assert stats["is_keyframe"]["mean"] == pytest.approx([sum(len(e.keyframes) for e in episodes) / 76])
 
 
@@ -158,10 +158,10 @@ def test_quantiles_are_exact_within_an_episode_and_weighted_means_over_several()
     np.testing.assert_allclose(merged["std"], np.concatenate([one, other]).std())
 
 
-def test_pictures_are_sampled_for_statistics() -> None:
+def test_images_are_sampled_for_statistics() -> None:
     frames = np.zeros((250, 4, 6, 3), np.uint8)
     frames[::3, ..., 1] = 255
-    stats = picture_stats(frames)
+    stats = image_stats(frames)
     assert stats["count"] == [84] and stats["mean"].shape == (3, 1, 1)  # every third
     np.testing.assert_array_equal(stats["max"].ravel(), [0, 1, 0])
 
@@ -206,7 +206,7 @@ def test_an_export_does_not_go_on_with_other_episodes(tmp_path: Path) -> None:
     [
         ({"control_hz": 10.0}, EpisodeError, "seed0000001001.h5: cameras, sizes or rate differ"),
         ({"control_hz": 12.5}, EpisodeError, "whole number of steps a second"),
-        ({"images": {}}, EpisodeError, "expected pictures"),
+        ({"images": {}}, EpisodeError, "expected images"),
         ({"subtasks": ()}, EpisodeError, "step 0 is in no subtask span"),
     ],
 )
@@ -217,7 +217,7 @@ def test_episodes_that_do_not_fit(tmp_path: Path, changes: dict, error: type[Exc
     assert not (tmp_path / "out/meta/info.json").exists()
 
 
-def test_pictures_of_an_odd_size_are_refused(tmp_path: Path) -> None:
+def test_images_of_an_odd_size_are_refused(tmp_path: Path) -> None:
     save(tmp_path / "episodes", make_episode(1, 1000, px=33))
     with pytest.raises(ValueError, match="even width and height, got 33 x 33"):
         export_lerobot(tmp_path / "episodes", tmp_path / "out", progress=False)

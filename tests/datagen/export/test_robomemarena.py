@@ -198,7 +198,7 @@ def test_a_truncated_file_is_named(exported: Path, tmp_path: Path, kept: float) 
     assert str(exported / SECOND) in str(caught.value)
 
 
-def test_a_damaged_picture_is_named(exported: Path, tmp_path: Path) -> None:
+def test_a_damaged_image_is_named(exported: Path, tmp_path: Path) -> None:
     with h5py.File(exported / SECOND, "r") as file:
         place = file["data/demo_0/obs/agentview_rgb"].id.get_chunk_info(3)
     content = bytearray((exported / SECOND).read_bytes())
@@ -210,7 +210,7 @@ def test_a_damaged_picture_is_named(exported: Path, tmp_path: Path) -> None:
     assert not [path for path in (tmp_path / "back").rglob("*") if path.is_file()]
 
 
-def test_pictures_are_read_in_blocks_and_in_any_order(tmp_path: Path) -> None:
+def test_images_are_read_in_blocks_and_in_any_order(tmp_path: Path) -> None:
     made = make_episode(1, 1000, steps_each=2 * BLOCK + 3)
     export_robomemarena(save(tmp_path / "episodes", made), tmp_path / "hdf5", progress=False)
     (files,) = group_files(tmp_path / "hdf5").values()

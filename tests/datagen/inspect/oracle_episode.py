@@ -1,4 +1,4 @@
-"""A whole episode of the arena, played by the oracle in the real simulator, with few pictures."""
+"""A whole episode of the arena, played by the oracle in the real simulator, with few images."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import pytest
 from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 
-from datagen.inspect.plots import PICTURES, draw, flagged_kinds, keyframe_config, plot_episode, spread_out
+from datagen.inspect.plots import IMAGES, draw, flagged_kinds, keyframe_config, plot_episode, spread_out
 from datagen.inspect.show import show_episode
 from datagen.keyframes import KeyframeConfig, onsets
 from predimem.core.episodes import Episode
@@ -40,7 +40,7 @@ def test_the_kinds_together_are_the_keyframes(episode: Episode) -> None:
 def test_what_is_drawn(episode: Episode) -> None:
     figure = Figure()
     draw(figure, episode, EPSILON)
-    bands, speed, gripper, lanes, *pictures = figure.axes
+    bands, speed, gripper, lanes, *images = figure.axes
     words = [text.get_text().replace("\n", " ") for text in bands.texts]
     assert [word for word in words if word != "transferring"] == [span.label for span in episode.subtasks]
     assert words.count("transferring") == 3
@@ -55,18 +55,18 @@ def test_what_is_drawn(episode: Episode) -> None:
         assert upright == set(episode.keyframes)
     marks = [c for c in lanes.collections if isinstance(c, PathCollection)]
     assert [len(c.get_offsets()) for c in marks] == [k.flagged.sum() for k in flagged_kinds(episode, EPSILON)]  # type: ignore[arg-type]
-    assert len(pictures) == min(PICTURES, len(episode.keyframes))
-    steps = [int(axes.get_xlabel()) for axes in pictures]
+    assert len(images) == min(IMAGES, len(episode.keyframes))
+    steps = [int(axes.get_xlabel()) for axes in images]
     assert steps == sorted(set(steps)) and set(steps) <= set(episode.keyframes)
-    for axes, step in zip(pictures, steps, strict=True):
+    for axes, step in zip(images, steps, strict=True):
         assert np.array_equal(np.asarray(axes.images[0].get_array()), episode.images["agentview_rgb"][step])
 
 
-def test_the_picture_is_written(episode: Episode, tmp_path: Path) -> None:
+def test_the_image_is_written(episode: Episode, tmp_path: Path) -> None:
     plot_episode(episode, tmp_path / "plots" / "one.png")
     assert [path.name for path in (tmp_path / "plots").iterdir()] == ["one.png"]
-    picture = imageio.imread(tmp_path / "plots" / "one.png")
-    assert picture.shape[:2] == (992, 1600) and picture.std() > 20
+    image = imageio.imread(tmp_path / "plots" / "one.png")
+    assert image.shape[:2] == (992, 1600) and image.std() > 20
     plot_episode(replace(episode, images={}, keyframes=(), subtasks=()), tmp_path / "bare.svg")
     assert (tmp_path / "bare.svg").read_text().rstrip().endswith("</svg>")
 
@@ -85,7 +85,7 @@ def test_the_thresholds_are_those_of_the_data_set(tmp_path: Path) -> None:
     assert keyframe_config(path) == EPSILON
 
 
-def test_pictures_are_spread_over_the_episode() -> None:
+def test_images_are_spread_over_the_episode() -> None:
     assert spread_out((0, 1, 2, 3, 50, 99), 100, 3) == [3, 50, 99]
     assert spread_out((5, 3), 100, 9) == [3, 5]
     assert spread_out((), 100, 9) == []
@@ -100,12 +100,12 @@ def test_a_video_shows_the_keyframes(episode: Episode, tmp_path: Path) -> None:
     assert imageio.immeta(path)["fps"] == 20
     pages = list(imageio.imiter(path))
     assert len(pages) == 40 and pages[0].shape[1] == 2 * 384 + 3 * 8
-    blue = np.array([page[-200, 10] for page in pages]).astype(int)  # the frame around the first camera's picture
+    blue = np.array([page[-200, 10] for page in pages]).astype(int)  # the frame around the first camera's image
     flash = (blue[:, 2] > blue[:, 0] + 80).nonzero()[0].tolist()
     assert flash == list(range(20, 28))  # 0.4 s
     with pytest.raises(ValueError, match=r"ends in \.mp4"):
         show_episode(episode, tmp_path / "x.gif")
     with pytest.raises(ValueError, match="more than 0; got 0"):
         show_episode(episode, path, speed=0)
-    with pytest.raises(ValueError, match="has no pictures"):
+    with pytest.raises(ValueError, match="has no images"):
         show_episode(replace(episode, images={}), path)

@@ -59,7 +59,7 @@ def test_each_task_and_all(root: Path) -> None:
     assert first["seconds"] == 1.5 and first["subtasks"] == 8 and first["subtasks_per_episode"] == 4
     assert first["memory_share"] == 2 / 8  # the last of four depends on it
     assert first["retries_per_episode"] == 1.5 and first["retried_share"] == 0.5
-    assert first["pictures"] == 2 * 20 + 2 * 40
+    assert first["images"] == 2 * 20 + 2 * 40
     assert first["work_seconds"] == 5.0 and first["stage_seconds"] == {"look": 1.5, "skills": 1.5}
     keyframes = sum(len(make_episode(1, s, steps_each=n).keyframes) for s, n in ((1000, 5), (1001, 10)))
     assert first["keyframes"] == keyframes > 0
@@ -114,12 +114,12 @@ def test_damage_is_an_error(root: Path) -> None:
         data_statistics(root / "nowhere", progress=False)
 
 
-def test_pictures_are_counted_where_they_were_taken(tmp_path: Path) -> None:
+def test_images_are_counted_where_they_were_taken(tmp_path: Path) -> None:
     episode = make_episode(1, 1000)
     rows = np.arange(len(episode)) // 5
     fewer = {name: Frames(np.asarray(frames)[::5], rows) for name, frames in episode.images.items()}
     found = data_statistics(save(tmp_path, replace(episode, images=fewer)), progress=False)
-    assert found["all"]["pictures"] == 2 * len(episode) / 5 and found["all"]["retries_per_episode"] == 1
+    assert found["all"]["images"] == 2 * len(episode) / 5 and found["all"]["retries_per_episode"] == 1
 
 
 def test_memory_of_spans() -> None:

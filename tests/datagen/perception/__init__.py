@@ -1,4 +1,4 @@
-"""Perception in real pictures: the arena with a renderer and cameras for depth."""
+"""Perception in real images: the arena with a renderer and cameras for depth."""
 
 from predimem.envs.arena.registration import create
 from predimem.envs.arena.scene.environment import ArenaEnv

@@ -42,7 +42,7 @@ def test_openings_are_measured() -> None:
     env.close()
 
 
-def test_what_is_not_in_the_picture_is_not_made_up() -> None:
+def test_what_is_not_in_the_image_is_not_made_up() -> None:
     env = seeing_arena(4, seed=0)
     with pytest.raises(NotSeenError, match=r"frying_pan: 0 points in agentview_depth"):
         fixture_position_m(look(env)[:1], "frying_pan")

@@ -192,7 +192,7 @@ def test_it_conforms_to_gymnasium_when_unbatched(env: Any) -> None:
 
 
 @pytest.mark.parametrize("task", FIRST_OF_CATEGORY, ids=lambda task: task.category)
-def test_pictures_come_with_nothing_that_a_robot_could_not_know(task: Task) -> None:
+def test_images_come_with_nothing_that_a_robot_could_not_know(task: Task) -> None:
     seeing = make(task, obs_mode="rgb", image_px=64)
     observation, _ = seeing.reset(seed=0)
     assert seeing.observation_space.contains(common.to_numpy(observation))
@@ -202,7 +202,7 @@ def test_pictures_come_with_nothing_that_a_robot_could_not_know(task: Task) -> N
     }
     assert set(observation["sensor_data"]) == {"agentview_rgb", "eye_in_hand_rgb"}
     for camera in observation["sensor_data"].values():
-        picture = camera["rgb"]
-        assert picture.shape == (1, 64, 64, 3) and picture.dtype == torch.uint8
-        assert picture.float().std() > 10
+        image = camera["rgb"]
+        assert image.shape == (1, 64, 64, 3) and image.dtype == torch.uint8
+        assert image.float().std() > 10
     seeing.close()

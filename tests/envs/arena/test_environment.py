@@ -105,7 +105,7 @@ def test_many_worlds_without_a_gpu_are_refused() -> None:
         predimem.envs.arena.make(4, obs_mode="none", num_envs=2)
 
 
-def test_without_pictures_no_vulkan_driver_is_needed_and_with_pictures_the_error_says_so() -> None:
+def test_without_images_no_vulkan_driver_is_needed_and_with_images_the_error_says_so() -> None:
     script = f"""
 import gymnasium, predimem.envs.arena
 from predimem.rendering.vulkan import VulkanError
@@ -124,7 +124,7 @@ for options in ({{"obs_mode": "rgb"}}, {{"render_mode": "rgb_array"}}, {{"render
     assert all("no Vulkan driver" in line and "/nowhere/icd.json" in line and "doctor" in line for line in lines)
 
 
-def test_pictures_can_be_wanted_after_an_environment_without_any() -> None:
+def test_images_can_be_wanted_after_an_environment_without_any() -> None:
     """SAPIEN lists its devices once in a process. And if somebody else made it do so, the error says it."""
     script = f"""
 import gymnasium, predimem.envs.arena
@@ -259,7 +259,7 @@ def test_maniskills_vector_interface_goes_on_with_the_next_episode() -> None:
     vector.close()
 
 
-# ---- pictures
+# ---- images
 
 
 def test_an_observation_is_rendered_when_it_is_asked_for() -> None:

@@ -38,7 +38,7 @@ def arm() -> Iterator[Any]:
     env.close()
 
 
-def picture(env: Any, camera: str = "agentview_rgb") -> np.ndarray:
+def image(env: Any, camera: str = "agentview_rgb") -> np.ndarray:
     return env.observe()[camera]["rgb"][0].numpy()
 
 
@@ -69,35 +69,35 @@ def test_every_object_has_a_colour_of_its_own(arm: Any) -> None:
 
 @pytest.mark.parametrize("pair", TWINS)
 def test_twins_look_the_same(arm: Any, pair: tuple[str, str]) -> None:
-    pictures = [picture(arm)]
+    images = [image(arm)]
     for name in pair:
         arm.things[name].set_pose(sapien.Pose([-0.2, 0.0, 0.0]))
-        pictures.append(picture(arm))
+        images.append(image(arm))
         arm.things[name].set_pose(NOWHERE)
-    np.testing.assert_array_equal(pictures[1], pictures[2])
-    assert (pictures[0] != pictures[1]).any(axis=-1).sum() > 100
+    np.testing.assert_array_equal(images[1], images[2])
+    assert (images[0] != images[1]).any(axis=-1).sum() > 100
 
 
 def test_a_closed_drawer_does_not_tell_what_it_holds(arm: Any) -> None:
-    empty = picture(arm)
+    empty = image(arm)
     cabinet = arm.fixtures["cabinet"]
     drawer = cabinet.links_map["middle_drawer"].pose.p[0].numpy()
     arm.things["milk"].set_pose(sapien.Pose(drawer + np.array([0.08, 0.0, 0.034]), [0.70710678, 0.0, 0.70710678, 0.0]))
-    np.testing.assert_array_equal(picture(arm), empty)
+    np.testing.assert_array_equal(image(arm), empty)
     cabinet.set_qpos(torch.tensor([[0.0, 0.17, 0.0]]))
-    opened = picture(arm)
+    opened = image(arm)
     arm.things["milk"].set_pose(NOWHERE)
-    assert (opened != picture(arm)).any(), "an open one does"
+    assert (opened != image(arm)).any(), "an open one does"
     cabinet.set_qpos(torch.zeros(1, 3))
 
 
 def test_scenes_share_their_looks_and_no_scene_changes_them(arm: Any) -> None:
-    before = picture(arm)
+    before = image(arm)
     other = make(20, obs_mode="none", render_backend="auto", image_px=128).unwrapped
-    picture(other)
+    image(other)
     other.reset(seed=1)
     other.close()
-    np.testing.assert_array_equal(picture(arm), before)
+    np.testing.assert_array_equal(image(arm), before)
 
 
 def test_the_same_seed_gives_the_same_pixels() -> None:
@@ -124,17 +124,17 @@ def test_looks_change_nothing_that_moves() -> None:
 
 
 def test_the_light_robot_is_made_once_and_looks_like_the_stock_one() -> None:
-    pictures, counts = {}, {}
+    images, counts = {}, {}
     for meshes in ("stock", "light"):
         env: Any = make(10, obs_mode="none", render_backend="auto", image_px=64, robot_meshes=meshes).unwrapped
         env.reset(seed=1)
-        counts[meshes], pictures[meshes] = triangles(env), picture(env).astype(int)
+        counts[meshes], images[meshes] = triangles(env), image(env).astype(int)
         made = len(rendering._LIGHTER)
         env.reset(seed=2)
         assert len(rendering._LIGHTER) == made and triangles(env) == counts[meshes]
         env.close()
     assert counts["stock"] > 100_000 and 1_000 < counts["light"] < 20_000
-    assert 0 < abs(pictures["stock"] - pictures["light"]).mean() < 4
+    assert 0 < abs(images["stock"] - images["light"]).mean() < 4
 
 
 def test_unknown_robot_meshes_are_refused() -> None:
@@ -142,7 +142,7 @@ def test_unknown_robot_meshes_are_refused() -> None:
         make(4, robot_meshes="coarse")
 
 
-def test_painted_pictures_are_reproducible_and_cannot_be_changed() -> None:
+def test_painted_images_are_reproducible_and_cannot_be_changed() -> None:
     for name in labels.PAINTERS:
         painted = labels.paint(name)
         assert painted.dtype == np.uint8 and painted.ndim == 3 and painted.shape[2] == 3

@@ -58,13 +58,13 @@ def test_a_rod_keeps_its_radius() -> None:
     np.testing.assert_allclose(np.hypot(to_centre, BOW.vertices[:, 0]), 0.1, atol=1e-4)
 
 
-def test_a_picture_fits_a_face_or_is_repeated() -> None:
+def test_a_image_fits_a_face_or_is_repeated() -> None:
     assert {tuple(uv) for uv in meshes.box((0.1, 0.2, 0.3)).uvs} == {(0, 0), (1, 0), (1, 1), (0, 1)}
     left = meshes.box((0.1, 0.2, 0.3), (0, 0, 0), 0.0, 0.1).uvs[:4]  # the side -x: 0.4 m wide, 0.6 m high
     np.testing.assert_allclose(left.max(axis=0), (4, 6), rtol=1e-5)
 
 
-def test_pictures_stand_upright_on_the_sides_of_a_box() -> None:
+def test_images_stand_upright_on_the_sides_of_a_box() -> None:
     mesh = meshes.box((0.1, 0.2, 0.3))
     for face in range(4):
         corners, uvs = mesh.vertices[4 * face : 4 * face + 4], mesh.uvs[4 * face : 4 * face + 4]

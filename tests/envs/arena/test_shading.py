@@ -1,4 +1,4 @@
-"""What makes pictures cheap changes nothing that is seen: the shader pack, and leaving out what is out of view."""
+"""What makes images cheap changes nothing that is seen: the shader pack, and leaving out what is out of view."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def arm() -> Iterator[Any]:
 
 
 def seen(env: Any, camera: str, mode: str = "rgb") -> dict[str, np.ndarray]:
-    return {name: picture[0].numpy() for name, picture in env.observe(mode, [camera])[camera].items()}
+    return {name: image[0].numpy() for name, image in env.observe(mode, [camera])[camera].items()}
 
 
 @pytest.mark.parametrize("shadow", [False, True])
@@ -62,7 +62,7 @@ def test_shadows_are_cast_where_they_are_wanted(arm: Any) -> None:
     shady.close()
 
 
-def test_pictures_are_the_same_without_what_is_out_of_view(arm: Any) -> None:
+def test_images_are_the_same_without_what_is_out_of_view(arm: Any) -> None:
     capture: Any = Camera.capture
     if not hasattr(capture, "stock"):
         pytest.skip("a GPU renders what is out of view, too")
@@ -77,8 +77,8 @@ def test_pictures_are_the_same_without_what_is_out_of_view(arm: Any) -> None:
             hidden.append({body.entity.name for body in culling.out_of_view(camera)})
             capture.stock(camera)
             stock = camera.get_obs(rgb=True, depth=True, segmentation=True, position=False)
-            for texture, picture in spared.items():
-                np.testing.assert_array_equal(picture, stock[texture][0].numpy())
+            for texture, image in spared.items():
+                np.testing.assert_array_equal(image, stock[texture][0].numpy())
     assert any("panda_link1" in names for names in hidden) and not all("scene-0_table" in names for names in hidden)
     arm.reset(seed=0)
 
@@ -90,7 +90,7 @@ def test_what_casts_shadows_is_never_left_out(arm: Any) -> None:
     shady.close()
 
 
-def test_a_hidden_body_stays_hidden_after_a_picture(arm: Any) -> None:
+def test_a_hidden_body_stays_hidden_after_a_image(arm: Any) -> None:
     bodies = culling.out_of_view(arm._sensors["eye_in_hand_rgb"])
     bodies[0].visibility = 0.0
     seen(arm, "eye_in_hand_rgb")

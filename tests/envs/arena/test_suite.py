@@ -177,7 +177,7 @@ def test_bad_input(environment: ArenaEnvironment) -> None:
         ArenaEnvironment(environment._env, horizon=0)
 
 
-def test_pictures_are_taken_only_so_often() -> None:
+def test_images_are_taken_only_so_often() -> None:
     env = predimem.envs.arena.make(
         10, obs_mode="none", control_mode="pd_ee_delta_pose", sim_backend="cpu", render_backend="auto", image_px=32
     )

@@ -49,7 +49,7 @@ def test_a_chunk_is_what_the_expert_then_does() -> None:
 
 def test_projection() -> None:
     np.testing.assert_allclose(expert.project(np.array([0.1, 0.2, 0.5]), CAMERA, (100, 100)), [0.7, 0.1])
-    assert np.isnan(expert.project(np.array([2.0, 0, 0]), CAMERA, (100, 100))).all()  # beside the picture
+    assert np.isnan(expert.project(np.array([2.0, 0, 0]), CAMERA, (100, 100))).all()  # beside the image
     assert np.isnan(expert.project(np.array([0, 0, 1.5]), CAMERA, (100, 100))).all()  # behind the camera
 
 

@@ -52,7 +52,7 @@ def test_the_policy_resets_its_agent_between_episodes() -> None:
 
 @pytest.mark.slow
 def test_harness_and_environment_show_and_judge_the_same() -> None:
-    """The expert's actions in our environment, replayed in the harness: same pictures, same success."""
+    """The expert's actions in our environment, replayed in the harness: same images, same success."""
     environment = mikasa.MikasaEnvironment(TASK, "stock")
     ours, actions = [environment.reset(SUITE_SEED)], []
     for _ in range(environment.horizon):

@@ -59,7 +59,7 @@ def test_the_expert_succeeds_and_the_seed_determines_everything(
             np.testing.assert_array_equal(image, again.observation.images[name])
 
 
-def test_the_phases_are_what_the_pictures_show(environment: mikasa.MikasaEnvironment) -> None:
+def test_the_phases_are_what_the_images_show(environment: mikasa.MikasaEnvironment) -> None:
     environment.reset(SEED)
     hidden = []
     for step in range(environment.horizon):

@@ -132,13 +132,13 @@ def test_the_report_shows_them(finished: tuple[Path, dict[str, Any]]) -> None:
 @pytest.mark.needs("browser")
 def test_a_browser_lays_the_report_out(finished: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
     out, _ = finished
-    picture = tmp_path / "report.png"
+    image = tmp_path / "report.png"
     browser = find_browser()
     assert browser is not None
     command = [browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
     page = (out / "report.html").as_uri()
-    subprocess.run([*command, "--window-size=900,2400", f"--screenshot={picture}", page], check=True, timeout=120)
-    assert imageio.imread(picture)[..., :3].std() > 10  # something is on it
+    subprocess.run([*command, "--window-size=900,2400", f"--screenshot={image}", page], check=True, timeout=120)
+    assert imageio.imread(image)[..., :3].std() > 10  # something is on it
     dumped = subprocess.run([*command, "--dump-dom", page], check=True, timeout=120, capture_output=True, text=True)
     assert dumped.stdout.count('<figure class="failure">') == 2
 

@@ -91,9 +91,9 @@ def test_drawings_are_well_formed_and_to_scale(finished: tuple[Path, dict[str, A
 def test_long_and_empty_episodes_can_be_drawn(finished: tuple[Path, dict[str, Any]]) -> None:
     out, results = finished
     trace = load_traces(results, out)[0]
-    picture = trace["thumbnails"]["0"]
+    image = trace["thumbnails"]["0"]
     ticks = [trace["ticks"][5] | {"step": step} for step in range(3000)]
-    many = trace | {"ticks": ticks, "thumbnails": {str(s): picture for s in range(2900, 3000, 5)}}
+    many = trace | {"ticks": ticks, "thumbnails": {str(s): image for s in range(2900, 3000, 5)}}
     drawing = ElementTree.fromstring(timeline(many))
     places = [float(n.get("x", 0)) for n in drawing.iter() if "image" in n.tag]
     assert len(places) > 5 and min(places) >= 165 and max(places) + 64 <= 921

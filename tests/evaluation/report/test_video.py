@@ -29,7 +29,7 @@ def test_a_video_can_be_watched(tmp_path: Path, status: str, colour: tuple[int, 
     assert len(frames) == HORIZON + 10  # the outcome stays for two seconds
     height, width = frames[0].shape[:2]
     assert width >= 640 and height % 2 == 0 and width % 2 == 0
-    # The camera's picture is there: its red channel grows by 10 a step.
+    # The camera's image is there: its red channel grows by 10 a step.
     assert frames[9][150, 40].astype(int) == pytest.approx((90, 80, 1), abs=8)
     border = frames[-1][93:97, 300:340].reshape(-1, 3).mean(axis=0)  # six pixels from row 92 on
     assert border == pytest.approx(colour, abs=25)
@@ -103,5 +103,5 @@ def test_thumbnails_hold_a_bounded_number_of_frames() -> None:
         now = observation(step)
         thumbnails.on_step(now, np.zeros(7), tick(step), StepResult(now, False, False, False))
         assert len(thumbnails._frames) <= 4
-    assert sorted(thumbnails.pictures) == [0, 5]
-    assert all(not isinstance(p, np.ndarray) for cameras in thumbnails.pictures.values() for p in cameras.values())
+    assert sorted(thumbnails.images) == [0, 5]
+    assert all(not isinstance(p, np.ndarray) for cameras in thumbnails.images.values() for p in cameras.values())

@@ -56,7 +56,7 @@ def test_a_faulty_file_says_what_is_wrong(tmp_path: Path, text: str, message: st
         evaluation_settings(path, {})
 
 
-def test_pictures_are_taken_as_often_as_somebody_looks() -> None:
+def test_images_are_taken_as_often_as_somebody_looks() -> None:
     play = evaluation_settings(ROOT / "configs/eval/arena.yaml", {}).play
     assert play.agent.plan_every_steps == 10
 

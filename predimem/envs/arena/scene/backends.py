@@ -11,23 +11,23 @@ BLIND_OBS_MODES = ("state", "state_dict", "none")
 def render_backend(requested: str | None, obs_mode: str, render_mode: str | None) -> str:
     """ManiSkill's `render_backend` for an environment with these modes.
 
-    requested: None renders where the modes need pictures, "auto" in any case, "none" never; anything else
-    is passed on to ManiSkill. Without pictures no Vulkan driver is needed. Raises
+    requested: None renders where the modes need images, "auto" in any case, "none" never; anything else
+    is passed on to ManiSkill. Without images no Vulkan driver is needed. Raises
     `predimem.rendering.vulkan.VulkanError` where there is nothing to render with, ValueError for "none" where
-    pictures are wanted.
+    images are wanted.
     """
-    pictures = obs_mode not in BLIND_OBS_MODES or render_mode is not None
-    if requested == "none" and pictures:
+    images = obs_mode not in BLIND_OBS_MODES or render_mode is not None
+    if requested == "none" and images:
         raise ValueError(
-            f"obs_mode {obs_mode!r} with render_mode {render_mode!r} needs pictures, which render_backend "
+            f"obs_mode {obs_mode!r} with render_mode {render_mode!r} needs images, which render_backend "
             f"'none' does not make: leave render_backend out, or take one of the obs_modes "
             f"{', '.join(BLIND_OBS_MODES)} and no render_mode"
         )
-    blind = requested == "none" or (requested is None and not pictures)
+    blind = requested == "none" or (requested is None and not images)
     if blind and vulkan.find_driver().kind == "none":
         return "none"
     # SAPIEN lists the Vulkan devices once in a process: a driver is chosen even for an environment
-    # without pictures, since a later one may want them.
+    # without images, since a later one may want them.
     device = rendering.prepare()
     if blind:
         return "none"

@@ -54,7 +54,7 @@ class ArenaEnv(BaseEnv):
     task: its id (1 to 26), its name or its Gymnasium id. image_px: width and height of both cameras.
     obs_mode: "state" (the true state, hidden state included: for oracles), "none", or what the cameras
     see: "rgb", "rgbd", or any of ManiSkill's textures joined by "+" ("rgb+depth+segmentation"); beside
-    pictures there is only what the robot feels (joints, TCP). control_mode: one of `CONTROL_MODES`.
+    images there is only what the robot feels (joints, TCP). control_mode: one of `CONTROL_MODES`.
     render_backend: None has a renderer where obs_mode or render_mode need one, "auto" always (for
     `observe`), "none" never; else ManiSkill's. robot_meshes: what is seen of the robot, "light" (coarse
     and quick to render) or "stock"; nothing else differs. depth_px: width and height of the
@@ -76,7 +76,7 @@ class ArenaEnv(BaseEnv):
     elsewhere. Among each other, roll-outs are bit-identical where each begins with
     `reset(options={"reset_to_env_states": {"env_states": state}})`.
 
-    Raises ValueError for a bad option, and `predimem.rendering.vulkan.VulkanError` where pictures are wanted and
+    Raises ValueError for a bad option, and `predimem.rendering.vulkan.VulkanError` where images are wanted and
     nothing can render them.
     """
 
@@ -313,7 +313,7 @@ class ArenaEnv(BaseEnv):
 
         mode: "rgb", "rgbd" or textures joined by "+", of which "segmentation" [N, H, W, 1] has the ids of
         `segmentation_id_map`. The only rendering of an environment with obs_mode "none", which steps as
-        fast as one without a renderer. Raises ValueError for a mode without pictures, or where the
+        fast as one without a renderer. Raises ValueError for a mode without images, or where the
         environment was made without a renderer.
         """
         if not self.scene.can_render():
@@ -370,14 +370,14 @@ def _check_options(obs_mode: str, control_mode: str, image_px: int, num_envs: in
 
 
 def _textures(mode: str) -> Any:
-    """What of a camera's pictures a mode asks for. Raises ValueError if it is none."""
+    """What of a camera's images a mode asks for. Raises ValueError if it is none."""
     try:
         visual = parse_obs_mode_to_struct(mode).visual
     except AssertionError:
         visual = None
     if visual is None or not any(vars(visual).values()):
         raise ValueError(
-            f"unknown mode {mode!r}: there are {', '.join(backends.BLIND_OBS_MODES)} (no pictures), rgb, rgbd, "
+            f"unknown mode {mode!r}: there are {', '.join(backends.BLIND_OBS_MODES)} (no images), rgb, rgbd, "
             "pointcloud, and rgb, depth, segmentation, position, normal, albedo joined by '+'"
         )
     return visual

@@ -56,7 +56,7 @@ def build_fixture(scene: ManiSkillScene, name: str) -> Any:
 
 
 def build_mat(scene: ManiSkillScene, name: str) -> Any:
-    """A thin coloured disc that marks a place: a picture, not a body."""
+    """A thin coloured disc that marks a place: an image, not a body."""
     builder: Any = scene.create_actor_builder()
     parts = Parts(scene, builder)
     radius = f.BASKET_MAT_RADIUS_M if "basket" in name else f.MAT_RADIUS_M
@@ -213,7 +213,7 @@ def _microwave(scene: ManiSkillScene) -> Any:
     dt = m.door_m
     parts.box([dt / 2, w / 2, h / 2 - 0.002], [-dt / 2 - 0.001, w / 2, h / 2], looks.BLACK)
     front = box((0.0004, w / 2, h / 2 - 0.002), (-dt - 0.0012, w / 2, h / 2))
-    parts.show(Look(picture="microwave_front", roughness=0.4), front)
+    parts.show(Look(image="microwave_front", roughness=0.4), front)
     _bar_handle(parts, m.handle_in_door_m, m.handle_radius_m, m.handle_length_m, m.handle_offset_m)
     builder.initial_pose = sapien.Pose([1.0, -1.0, 0])
     microwave = builder.build(name="microwave", fix_root_link=True)

@@ -30,7 +30,7 @@ def build_object(scene: ManiSkillScene, name: str) -> Any:
 
 
 def _label(spec: ObjectSpec) -> Look:
-    return Look(picture=spec.label, roughness=0.5)
+    return Look(image=spec.label, roughness=0.5)
 
 
 def _box(parts: Parts, spec: ObjectSpec) -> None:

@@ -1,4 +1,4 @@
-"""How the arena looks: materials, the lights, and the kitchen around the table. Pictures only, no physics.
+"""How the arena looks: materials, the lights, and the kitchen around the table. Images only, no physics.
 
 Materials, textures and the shapes that carry them are made once per process and shared by every scene:
 nothing may change them afterwards.
@@ -24,19 +24,19 @@ MIPMAPS = 5
 
 @dataclass(frozen=True)
 class Look:
-    """A surface. colour: sRGB in [0, 1]; picture, if any, replaces it: a key of `labels.PAINTERS`."""
+    """A surface. colour: sRGB in [0, 1]; image, if any, replaces it: a key of `labels.PAINTERS`."""
 
     colour: RGB = (1.0, 1.0, 1.0)
-    picture: str = ""
+    image: str = ""
     roughness: float = 0.7
     metallic: float = 0.0
-    picture_m: float = 0.0  # the side of one copy; 0 fits one copy to each face
+    image_m: float = 0.0  # the side of one copy; 0 fits one copy to each face
 
 
-WOOD, WOOD_LIGHT = Look(picture="wood", picture_m=0.12), Look(picture="wood_light", picture_m=0.12)
-WOOD_DARK, WOOD_PALE = Look(picture="wood_dark", picture_m=0.12), Look(picture="wood_pale", picture_m=0.12)
-STONE, WICKER = Look(picture="stone", picture_m=0.25), Look(picture="wicker", picture_m=0.03)
-TILES, FLOOR = Look(picture="tiles", picture_m=0.10), Look(picture="floor", picture_m=0.5)
+WOOD, WOOD_LIGHT = Look(image="wood", image_m=0.12), Look(image="wood_light", image_m=0.12)
+WOOD_DARK, WOOD_PALE = Look(image="wood_dark", image_m=0.12), Look(image="wood_pale", image_m=0.12)
+STONE, WICKER = Look(image="stone", image_m=0.25), Look(image="wicker", image_m=0.03)
+TILES, FLOOR = Look(image="tiles", image_m=0.10), Look(image="floor", image_m=0.5)
 STEEL, TEAL = Look((0.80, 0.81, 0.84), roughness=0.35), Look((0.30, 0.62, 0.62), roughness=0.4)
 ENAMEL, BLACK = Look((0.88, 0.89, 0.90)), Look((0.13, 0.13, 0.14), roughness=0.4)
 IRON, WHITE = Look((0.23, 0.23, 0.25), roughness=0.4), Look((0.95, 0.95, 0.96), roughness=0.3)
@@ -51,17 +51,17 @@ def material(look: Look) -> RenderMaterial:
     made = RenderMaterial()
     made.base_color = [*(channel**2.2 for channel in look.colour), 1.0]  # the shaders work in linear colours
     made.roughness, made.metallic, made.specular = look.roughness, look.metallic, 0.3
-    if look.picture:
-        made.base_color_texture = _texture(look.picture, look.picture_m > 0)
+    if look.image:
+        made.base_color_texture = _texture(look.image, look.image_m > 0)
     return made
 
 
 @functools.cache
-def _texture(picture: str, repeated: bool) -> RenderTexture2D:
+def _texture(image: str, repeated: bool) -> RenderTexture2D:
     """What is repeated fills most of what a camera sees, so it is kept in linear colours: a software driver is
     slow to make these of sRGB at every look-up. A label is not, as seen from afar its colours would get paler.
     """
-    rows = labels.paint(picture)[::-1]  # v = 0 is the first row here, the lower edge in a `Mesh`
+    rows = labels.paint(image)[::-1]  # v = 0 is the first row here, the lower edge in a `Mesh`
     if repeated:
         part = rows / 255.0
         linear = np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4)
@@ -74,7 +74,7 @@ def _texture(picture: str, repeated: bool) -> RenderTexture2D:
 
 @functools.cache
 def _body(painted: Painted) -> RenderBodyComponent:
-    """One shape for each look: a picture costs by the shape. The same meshes give the same body."""
+    """One shape for each look: an image costs by the shape. The same meshes give the same body."""
     body = RenderBodyComponent()
     for look, meshes in painted:
         mesh = merge(meshes)
@@ -116,10 +116,10 @@ def light_scene(scene: ManiSkillScene, shadow: bool) -> None:
 def build_kitchen(scene: ManiSkillScene) -> None:
     """Tiled walls and a floor behind the table: they have no collision shapes and no name in the scene."""
     walls = (
-        box((0.02, 2.0, 0.95), (0.62, 0.2, 0.2), 0.0, TILES.picture_m),
-        box((2.0, 0.02, 0.95), (-1.0, 1.60, 0.2), 0.0, TILES.picture_m),
+        box((0.02, 2.0, 0.95), (0.62, 0.2, 0.2), 0.0, TILES.image_m),
+        box((2.0, 0.02, 0.95), (-1.0, 1.60, 0.2), 0.0, TILES.image_m),
     )
-    floor = box((2.0, 2.0, 0.01), (-1.3, 0.0, -0.76), 0.0, FLOOR.picture_m)
+    floor = box((2.0, 2.0, 0.01), (-1.3, 0.0, -0.76), 0.0, FLOOR.image_m)
     legs = box((0.60, 0.90, 0.36), (-0.1, 0, -0.40))
     for world in scene.sub_scenes:
         entity = sapien.Entity()

@@ -1,4 +1,4 @@
-"""Mats in drawers: a mat is a picture, held by nothing, so it has to be carried along when its drawer moves."""
+"""Mats in drawers: a mat is an image, held by nothing, so it has to be carried along when its drawer moves."""
 
 from __future__ import annotations
 

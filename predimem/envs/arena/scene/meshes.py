@@ -17,7 +17,7 @@ Point = tuple[float, float, float]
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """vertices, normals: float32 [V, 3]; uvs: float32 [V, 2], v = 1 is the upper edge of a picture;
+    """vertices, normals: float32 [V, 3]; uvs: float32 [V, 2], v = 1 is the upper edge of an image;
     triangles: uint32 [F, 3], counter-clockwise seen from outside.
     """
 
@@ -37,7 +37,7 @@ def merge(meshes: tuple[Mesh, ...]) -> Mesh:
     )
 
 
-# Each face of a box: its normal, and the directions in which its picture runs to the right and up.
+# Each face of a box: its normal, and the directions in which its image runs to the right and up.
 _FACES: tuple[tuple[Point, Point, Point], ...] = (
     ((-1, 0, 0), (0, -1, 0), (0, 0, 1)),
     ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
@@ -49,15 +49,15 @@ _FACES: tuple[tuple[Point, Point, Point], ...] = (
 
 
 @functools.cache
-def box(half_m: Point, centre_m: Point = (0, 0, 0), yaw_rad: float = 0.0, picture_m: float = 0.0) -> Mesh:
-    """picture_m: the side of one copy of the picture, which is repeated; 0 fits one copy to each face."""
+def box(half_m: Point, centre_m: Point = (0, 0, 0), yaw_rad: float = 0.0, image_m: float = 0.0) -> Mesh:
+    """image_m: the side of one copy of the image, which is repeated; 0 fits one copy to each face."""
     corners, normals, uvs = [], [], []
     for normal, right, up in np.array(_FACES, np.float64):
         width, height = np.abs(right) @ half_m, np.abs(up) @ half_m
         for u, v in ((-1, -1), (1, -1), (1, 1), (-1, 1)):
             corners.append((normal + u * right + v * up) * half_m)
             normals.append(normal)
-            copies = (2 * width / picture_m, 2 * height / picture_m) if picture_m else (1.0, 1.0)
+            copies = (2 * width / image_m, 2 * height / image_m) if image_m else (1.0, 1.0)
             uvs.append(((u + 1) / 2 * copies[0], (v + 1) / 2 * copies[1]))
     faces = np.concatenate([[[4 * k, 4 * k + 1, 4 * k + 2], [4 * k, 4 * k + 2, 4 * k + 3]] for k in range(6)])
     turn = _turn_z(yaw_rad)
@@ -68,7 +68,7 @@ def box(half_m: Point, centre_m: Point = (0, 0, 0), yaw_rad: float = 0.0, pictur
 def turned(profile_m: tuple[tuple[float, float], ...], centre_m: Point = (0, 0, 0), sides: int = 20) -> Mesh:
     """The profile (radius, z), listed from the bottom outwards and up, turned about the z axis.
 
-    Its edges stay sharp, its round is smooth. A picture runs once around, and up with the z of the profile.
+    Its edges stay sharp, its round is smooth. An image runs once around, and up with the z of the profile.
     """
     angles = np.linspace(0.0, 2 * np.pi, sides + 1)
     round_ = np.stack([np.cos(angles), np.sin(angles)], axis=1)

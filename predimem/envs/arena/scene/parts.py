@@ -69,7 +69,7 @@ class Parts:
 
     def show_box(self, half_m: Vector, centre_m: Vector, look: Look, yaw_rad: float = 0.0) -> None:
         (a, b, c), (x, y, z) = half_m, centre_m
-        self.show(look, meshes.box((a, b, c), (x, y, z), yaw_rad, look.picture_m))
+        self.show(look, meshes.box((a, b, c), (x, y, z), yaw_rad, look.image_m))
 
     def dress(self, thing: Any) -> None:
         """thing: what the builder built, an actor or a link."""

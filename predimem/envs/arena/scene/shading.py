@@ -14,14 +14,14 @@ import sapien.render
 from mani_skill.render import PREBUILT_SHADER_CONFIGS, ShaderConfig
 
 FOLDER = Path(__file__).parent / "shaders"
-PICTURE = "Picture"  # not "Color", whose format ManiSkill sets for the whole process, now to floats, now to bytes
+IMAGE = "Picture"  # not "Color", whose format ManiSkill sets for the whole process, now to floats, now to bytes
 
 
 def shader_config() -> ShaderConfig:
     """For `CameraConfig(shader_config=...)`: gives all that ManiSkill's "default" gives, in the same units."""
-    sapien.render.set_picture_format(PICTURE, "r8g8b8a8unorm")
+    sapien.render.set_image_format(IMAGE, "r8g8b8a8unorm")
     default = PREBUILT_SHADER_CONFIGS["default"]
-    names: dict[str, list[str]] = {**default.texture_names, PICTURE: ["rgb"]}
-    transforms: dict[str, Any] = {**default.texture_transforms, PICTURE: lambda data: {"rgb": data[..., :3]}}
+    names: dict[str, list[str]] = {**default.texture_names, IMAGE: ["rgb"]}
+    transforms: dict[str, Any] = {**default.texture_transforms, IMAGE: lambda data: {"rgb": data[..., :3]}}
     del names["Color"], transforms["Color"]
     return ShaderConfig(shader_pack=str(FOLDER), texture_names=names, texture_transforms=transforms)

@@ -1,4 +1,4 @@
-"""Pictures that are painted when they are first needed: labels of the groceries, wood, tiles, a microwave's front.
+"""Images that are painted when they are first needed: labels of the groceries, wood, tiles, a microwave's front.
 
 Every painter returns uint8 [height, width, 3], sRGB, the first row on top; its edges meet where it is repeated.
 """
@@ -15,7 +15,7 @@ WHITE, BLACK = (250, 250, 248), (28, 26, 26)
 
 
 def paint(name: str) -> np.ndarray:
-    """The picture of that name: a key of `PAINTERS`."""
+    """The image of that name: a key of `PAINTERS`."""
     return np.asarray(PAINTERS[name]().convert("RGB"))
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from predimem.envs.arena.task import CATEGORIES, Task, memory_ratio
 from predimem.envs.arena.tasks import TASKS
 
-PAPER_MEMORY_SUBTASKS, PAPER_SUBTASKS = 104, 151  # 002 section 10
+PAPER_MEMORY_SUBTASKS, PAPER_SUBTASKS = 104, 151  # RoboMemArena (arXiv:2605.10921), §10
 
 PAGE = """# The tasks of the arena
 

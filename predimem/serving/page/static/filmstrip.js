@@ -4,7 +4,7 @@ import { h, list, text } from "./dom.js";
 import { show } from "./images.js";
 import { clock } from "./words.js";
 
-/** `address(step, camera)`: of a picture; `open(step)`: a click on a frame. */
+/** `address(step, camera)`: of an image; `open(step)`: a click on a frame. */
 export class Filmstrip {
   constructor(cameras, address, hz, open) {
     Object.assign(this, { cameras, address, hz, open });
@@ -25,12 +25,12 @@ export class Filmstrip {
   }
 
   frame(step) {
-    const pictures = this.cameras.map((camera, place) => {
+    const images = this.cameras.map((camera, place) => {
       const image = h("img", { alt: `${camera} at step ${step}`, draggable: "false" });
       show(image, this.address(step, place));
       return image;
     });
-    const button = h("button", { title: `step ${step}`, on: { click: () => this.open(step) } }, h("span", { class: "pictures" }, pictures));
+    const button = h("button", { title: `step ${step}`, on: { click: () => this.open(step) } }, h("span", { class: "images" }, images));
     button.append(h("span", { class: "caption" }, h("b", {}, `step ${step}`), h("span", {}, clock(step / this.hz))));
     return h("li", {}, button);
   }

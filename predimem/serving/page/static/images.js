@@ -1,4 +1,4 @@
-// Pictures by their addresses. They are fetched, since an <img> sends no key, and the last ones are kept.
+// Images by their addresses. They are fetched, since an <img> sends no key, and the last ones are kept.
 
 import { blob } from "./api.js";
 
@@ -21,7 +21,7 @@ function load(address) {
   return found;
 }
 
-/** Shows `address` in an <img>; until it is there the last picture stays. */
+/** Shows `address` in an <img>; until it is there the last image stays. */
 export async function show(image, address) {
   if (image.dataset.address === address) return;
   image.dataset.address = address;

@@ -42,7 +42,7 @@ export class LiveView {
       kept: fact("keyframes", "Frames in the bank"),
     };
     this.timeline = new Timeline();
-    const address = (step, camera) => this.picture(step, camera);
+    const address = (step, camera) => this.image(step, camera);
     this.film = new Filmstrip(this.cameras, address, this.hz, (step) => enlarge(large, this.cameras, address, step, this.hz));
     this.count = h("span", { class: "count" });
     this.element = h(
@@ -68,7 +68,7 @@ export class LiveView {
     );
   }
 
-  picture(step, camera) {
+  image(step, camera) {
     return `/page/live/${encodeURIComponent(this.id)}/${this.run}/${step}/${camera}.jpg`;
   }
 
@@ -81,7 +81,7 @@ export class LiveView {
     text(this.badge, idle ? `idle for ${Math.round(episode.idle_s)} s` : "live");
     if (episode.step === null) return;
     text(this.place, `step ${episode.step} · ${clock(episode.step / this.hz)}`);
-    this.cameraViews.images.forEach((image, camera) => show(image, this.picture(episode.step, camera)));
+    this.cameraViews.images.forEach((image, camera) => show(image, this.image(episode.step, camera)));
     this.drawNow(episode);
     const first = Math.max(0, episode.step - RECENT_STEPS);
     this.timeline.draw({

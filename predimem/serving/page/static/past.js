@@ -9,7 +9,7 @@ import { hash } from "./sidebar.js";
 import { Timeline } from "./timeline.js";
 import { at, clock, dash, hues, percent } from "./words.js";
 
-const NEAR = 3; // pictures on both sides that are made ready
+const NEAR = 3; // images on both sides that are made ready
 const PLAY_MS = 50;
 
 export class PastView {
@@ -17,7 +17,7 @@ export class PastView {
     this.episode = episode;
     this.hz = hz;
     this.hues = hues(episode.spans);
-    this.pictures = episode.pictures.map((step) => [step]);
+    this.images = episode.images.map((step) => [step]);
     this.cameraViews = cameraViews(episode.cameras);
     this.subtask = h("p", { class: "subtask" });
     this.meter = h("i");
@@ -26,7 +26,7 @@ export class PastView {
     this.shown = h("p", { class: "note" });
     this.count = h("span", { class: "count" });
     this.timeline = new Timeline((step) => this.seek(step));
-    this.film = new Filmstrip(episode.cameras, (step, camera) => this.picture(step, camera), hz, (step) => this.seek(step));
+    this.film = new Filmstrip(episode.cameras, (step, camera) => this.image(step, camera), hz, (step) => this.seek(step));
     this.slider = h("input", { type: "range", min: "0", max: String(episode.end), "aria-label": "Control step" });
     this.slider.addEventListener("input", () => this.seek(Number(this.slider.value)));
     this.playing = h("button", { class: "play", "aria-label": "Play or pause", on: { click: () => this.toggle() } }, icon("play"));
@@ -49,9 +49,9 @@ export class PastView {
             "div",
             { class: "controls" },
             jump("first", "The keyframe before", () => this.jump(this.marks(), -1)),
-            jump("previous", "The picture before (left arrow)", () => this.jump(episode.pictures, -1)),
+            jump("previous", "The image before (left arrow)", () => this.jump(episode.images, -1)),
             this.playing,
-            jump("next", "The next picture (right arrow)", () => this.jump(episode.pictures, 1)),
+            jump("next", "The next image (right arrow)", () => this.jump(episode.images, 1)),
             jump("last", "The next keyframe", () => this.jump(this.marks(), 1)),
           ),
           this.slider,
@@ -77,7 +77,7 @@ export class PastView {
     return this.all;
   }
 
-  picture(step, camera) {
+  image(step, camera) {
     return `/page/past/${this.episode.key}/${step}/${camera}.png`;
   }
 
@@ -96,21 +96,21 @@ export class PastView {
     text(this.place, `step ${this.step} of ${episode.end} · ${clock(this.step / this.hz)}`);
     const held = at(episode.keyframes, this.step)?.[1] ?? [];
     text(this.count, held.length ? String(held.length) : "");
-    this.drawPictures(held);
+    this.drawImages(held);
   }
 
-  drawPictures(held) {
-    const found = at(this.pictures, this.step)?.[0] ?? this.episode.pictures[0];
+  drawImages(held) {
+    const found = at(this.images, this.step)?.[0] ?? this.episode.images[0];
     this.film.draw(held, found);
     if (found === undefined) {
-      text(this.shown, "No picture of this episode is kept.");
+      text(this.shown, "No image of this episode is kept.");
       return;
     }
-    text(this.shown, found === this.step ? `Picture of this step` : `Picture of step ${found}, the last one that is kept`);
-    this.cameraViews.images.forEach((image, camera) => show(image, this.picture(found, camera)));
-    const place = this.episode.pictures.indexOf(found);
-    for (const near of this.episode.pictures.slice(Math.max(0, place - NEAR), place + NEAR + 1))
-      this.episode.cameras.forEach((_, camera) => prepare(this.picture(near, camera)));
+    text(this.shown, found === this.step ? `Image of this step` : `Image of step ${found}, the last one that is kept`);
+    this.cameraViews.images.forEach((image, camera) => show(image, this.image(found, camera)));
+    const place = this.episode.images.indexOf(found);
+    for (const near of this.episode.images.slice(Math.max(0, place - NEAR), place + NEAR + 1))
+      this.episode.cameras.forEach((_, camera) => prepare(this.image(near, camera)));
   }
 
   jump(steps, way) {
@@ -136,6 +136,6 @@ export class PastView {
     const ways = { ArrowLeft: -1, ArrowRight: 1 };
     if (event.target instanceof HTMLInputElement || !(event.key in ways)) return;
     event.preventDefault();
-    this.jump(this.episode.pictures, ways[event.key]);
+    this.jump(this.episode.images, ways[event.key]);
   }
 }

@@ -1,4 +1,4 @@
-"""What robots see: the recorded episode of the tests, over and over, no picture twice."""
+"""What robots see: the recorded episode of the tests, over and over, no image twice."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Views:
         height, width = told["image_size"]
         with np.load(RECORDED) as data:
             recorded = [name for name in data.files if f"{name}_sizes" in data.files]
-            self._pictures = {
+            self._images = {
                 name: [
                     np.asarray(Image.open(io.BytesIO(file.tobytes())).convert("RGB").resize((width, height)))
                     for file in np.split(data[source], np.cumsum(data[f"{source}_sizes"])[:-1])
@@ -35,7 +35,7 @@ class Views:
         place = step % len(self._states)
         mark = np.frombuffer(np.array([robot, step, turn], "<u4").tobytes(), np.uint8).reshape(4, 3)
         found: dict[str, Any] = {"state": self._states[place], "prompt": self._prompt}
-        for name, pictures in self._pictures.items():
-            found[name] = pictures[place].copy()
+        for name, images in self._images.items():
+            found[name] = images[place].copy()
             found[name][0, :4] = mark
         return found
