@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from predimem.evaluation.analysis.compact import episodes_of
-from predimem.evaluation.report.summary import compare, summarise, summarise_means
+from predimem.evaluation.report.summary import compare, summarise_means
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "results.md"
@@ -50,7 +50,6 @@ CAPACITIES = {"keyframes-2": "2", "keyframes-4": "4", "keyframes-8": "8", "full"
 LATENCIES = {"latency-0": "0", "full": "0.2", "latency-1": "1", "latency-2": "2", "latency-4": "4"}
 SIZES = {"size-small": "1 x 128", "full": "3 x 256", "size-large": "6 x 512"}
 CATEGORIES = ("transferring", "occlusion", "counting", "sequence")
-UNKNOWN = ("plan_age_steps", "stale_action_ratio", "held_action_ratio", "keyframes", "wall_s")  # not in compact files
 
 Which = tuple[str, str]  # a results file without its ending, an agent config of it
 
@@ -62,8 +61,7 @@ def results_of(name: str) -> dict[str, Any]:
 
 @cache
 def episodes(which: Which) -> list[dict[str, Any]]:
-    blank = dict.fromkeys(UNKNOWN) | {"metrics": {}, "s1_ms": [], "s2_ms": []}
-    return [blank | row for row in episodes_of(results_of(which[0])) if row["agent"] == which[1]]
+    return [row | {"metrics": {}} for row in episodes_of(results_of(which[0])) if row["agent"] == which[1]]
 
 
 @cache
@@ -71,9 +69,7 @@ def means(which: Which, category: str = "") -> dict[str, Any]:
     """TSR and CSR with their intervals, over all tasks or over those of one category."""
     members = results_of(which[0])["categories"][category]["tasks"] if category else None
     rows = [row for row in episodes(which) if members is None or row["task"] in members]
-    tasks = dict.fromkeys(row["task"] for row in rows)
-    table = {task: {which[1]: summarise([row for row in rows if row["task"] == task])} for task in tasks}
-    return summarise_means(rows, [which[1]], table)[which[1]]
+    return summarise_means(rows, [which[1]], list(dict.fromkeys(row["task"] for row in rows)))[which[1]]
 
 
 def tsr(cell: dict[str, Any]) -> str:
