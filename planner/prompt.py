@@ -1,4 +1,7 @@
-"""S2's prompt: one renderer for training and inference (RoboMemArena, arXiv:2605.10921, §8, with the keyframes of the bank)."""
+"""S2's prompt: one renderer for training and inference.
+
+It is that of RoboMemArena (arXiv:2605.10921), §8, with the keyframes of the bank.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The dual system: a memory bank, S2 in its worker and S1 in the control thread (RoboMemArena, arXiv:2605.10921, §9, Algorithm 1).
+"""The dual system: a memory bank, S2 in its worker and S1 in the control thread.
+
+This is Algorithm 1 of RoboMemArena (arXiv:2605.10921), §9.
 
 S1 never waits for S2. S2's subtask replaces the last one when it arrives, or when enough plans in a row have
 named it (`confirm_plans`); the keyframes that it nominates are written back by absolute step. Before the first

@@ -63,7 +63,8 @@ class DataJournal(Journal):
 
     config: JSON data, what the episodes are made with. Its top-level keys in `may_differ` do not change an
     episode (workers, which tasks, how many); where another one differs from the folder's `config.json`,
-    JournalError says so. config_class: its dataclass, whose former field names are understood. outcomes: by job, in the order of their first line.
+    JournalError says so. config_class: its dataclass, whose former field names are understood.
+    outcomes: by job, in the order of their first line.
     """
 
     name = "journal.jsonl"

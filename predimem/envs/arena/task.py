@@ -77,6 +77,9 @@ def _with_targets(variants: tuple[Variant, ...]) -> tuple[Variant, ...]:
 
 
 def memory_ratio(tasks: tuple[Task, ...]) -> tuple[int, int]:
-    """(memory-dependent subtasks, all subtasks): RoboMemArena (arXiv:2605.10921), Eq. 9. The variants of a task agree in both."""
+    """(memory-dependent subtasks, all subtasks), as in RoboMemArena (arXiv:2605.10921), Eq. 9.
+
+    The variants of a task agree in both.
+    """
     subtasks = [s for task in tasks for s in task.variants[0].subtasks]
     return sum(s.memory is not None for s in subtasks), len(subtasks)

@@ -1,4 +1,6 @@
-"""The two ways in which an agent without memory fails (RoboMemArena, arXiv:2605.10921, Table S3), counted in every episode.
+"""The two ways in which an agent without memory fails, counted in every episode.
+
+They are those of RoboMemArena (arXiv:2605.10921), Table S3.
 
 State aliasing: the image looks as it did before, and the agent goes back to what it has done. Constraint
 forgetting: it goes on to what is locally possible and leaves out what the instruction asks for before.

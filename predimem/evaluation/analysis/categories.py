@@ -54,7 +54,7 @@ def format_categories(results: Mapping[str, Any]) -> str:
 
 
 def markdown_table(results: Mapping[str, Any]) -> str:
-    """The table of RoboMemArena (arXiv:2605.10921, Table 2) for a Markdown file: agents against categories and their average, in %."""
+    """The table for a Markdown file: agents against categories and their average, in %."""
     categories = results["categories"]
     columns = [*((name, entry["agents"]) for name, entry in categories.items()), ("average", results["mean"])]
     head = ["agent", *(f"{name} {rate}" for name, _ in columns for rate in ("TSR", "CSR")), "n", "errors"]

@@ -1,4 +1,6 @@
-"""The statistics of an evaluation: TSR and CSR (RoboMemArena, arXiv:2605.10921, Eq. 4 and 5), intervals, paired comparisons.
+"""The statistics of an evaluation: TSR and CSR, intervals, paired comparisons.
+
+TSR and CSR are Eq. 4 and 5 of RoboMemArena (arXiv:2605.10921).
 
 Errors are kept apart everywhere: an episode that crashed says nothing about the policy, so it is
 in no numerator and in no denominator, and is counted and listed by itself.

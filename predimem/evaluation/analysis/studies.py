@@ -1,4 +1,7 @@
-"""Scaling studies (RoboMemArena, arXiv:2605.10921, Fig. 4 a, b): TSR and CSR of rows that differ in one quantity, against that quantity."""
+"""Scaling studies: TSR and CSR of agents that differ in one quantity, against that quantity.
+
+They are drawn as in RoboMemArena (arXiv:2605.10921), Fig. 4 a, b.
+"""
 
 from __future__ import annotations
 

@@ -17,8 +17,10 @@ class Player(Protocol):
     def play(self, task: str, agent: str, seed: int, subscribers: Sequence[Subscriber]) -> EpisodeResult: ...
 
     def true_keyframes(self, states: np.ndarray, hz: float) -> Sequence[int] | None:
-        """The steps of the keyframes of RoboMemArena's Eq. 1-3 on a trajectory, from the robot's states, float32 [T, D], at
-        `hz`; None where the suite does not say where the hand is."""
+        """The steps of the keyframes of RoboMemArena's Eq. 1-3 on a trajectory.
+
+        states: of the robot, float32 [T, D], at `hz`. None where the benchmark does not say where the gripper is.
+        """
         ...
 
     def provenance(self) -> dict[str, Any]:
