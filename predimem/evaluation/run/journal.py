@@ -1,6 +1,6 @@
 """The journal of an evaluation: one line per finished episode, so that an interrupted run goes on.
 
-`episodes.jsonl`: the first line names what the results depend on (suite, weights, config); every
+`episodes.jsonl`: the first line names what the results depend on (benchmark, config); every
 later one is an episode's row, the start of a run that added to the file, or what one agent's episodes depend on.
 """
 
@@ -14,6 +14,7 @@ from typing import Any
 
 from predimem.core.config import differences
 from predimem.evaluation.run.jobs import EvaluationError, Row
+from predimem.evaluation.run.migrations import modern_agent, modern_identity
 from predimem.jobs.journal import Journal
 
 SCHEMA = 1
@@ -84,13 +85,16 @@ class EvaluationJournal(Journal):
             self.append({"schema": SCHEMA, "fingerprint": fingerprint(identity), "identity": identity})
             return
         head, *lines = lines
-        if head.get("schema") != SCHEMA or head.get("fingerprint") != fingerprint(identity):
-            self.refuse(differences(head.get("identity", {}), identity) or ["the journal's format"])
+        if head.get("schema") != SCHEMA:
+            self.refuse(["the journal's format"])
+        before, self._agents = modern_identity(head["identity"])
+        self.refuse(differences(before, identity))
+        former = before != head["identity"]
         for line in lines:
             if "run" in line:
                 self.runs.append(line["run"])
             elif "agent" in line:
-                self._agents[line["agent"]] = line["identity"]
+                self._agents[line["agent"]] = modern_agent(line["identity"]) if former else line["identity"]
             else:
                 row = line["episode"]
                 self.rows[row["task"], row["agent"], row["seed"]] = row

@@ -75,6 +75,17 @@ def modern_provenance(provenance: Mapping[str, Any], agents: tuple[str, ...] = (
     return provenance
 
 
+def modern_identity(identity: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the episodes of a journal depend on, and agent -> what its alone depend on where that was said with it."""
+    if "suite" not in identity:
+        return dict(identity), {}
+    identity = renamed(dict(identity), RENAMED, "journal")
+    weights = identity["provenance"].get("weights", {})
+    known = tuple(name for name, models in MIKASA_AGENTS.items() if {*models} <= {*weights, "instruction", "oracle"})
+    identity["provenance"] = modern_provenance(identity["provenance"], known)
+    return identity, identity["provenance"].pop("agent_configs", {})
+
+
 def modern_agent(config: Mapping[str, Any]) -> dict[str, Any]:
     """An agent config with the options that came later than its results."""
     return AGENT_DEFAULTS | dict(config) | ({"planner": "oracle"} if config["planner"] == "truth" else {})
