@@ -14,7 +14,7 @@ import typer.main
 from predimem import cli
 from predimem.core.interfaces import Environment, Planner, Policy
 from predimem.evaluation.analysis.compact import episodes_of
-from predimem.evaluation.analysis.metrics import wilson_interval
+from predimem.evaluation.report.summary import summarise_means
 from tests.test_imports import LAYERS
 
 ROOT = Path(__file__).parents[1]
@@ -54,17 +54,16 @@ def test_the_python_blocks_run_as_one_program(capsys):
 
 
 def test_the_arena_rows_are_those_of_the_results():
-    rows, counts = arena_rows(), {}
+    rows, found = arena_rows(), []
     for path in (ROOT / "results").glob("*.json"):
-        for episode in episodes_of(json.loads(path.read_text())):
-            if episode["agent"] in rows and episode["status"] != "error":
-                done, played = counts.get((path.name, episode["agent"]), (0, 0))
-                counts[path.name, episode["agent"]] = done + (episode["status"] == "success"), played + 1
-    assert len(counts) == len(rows) == 7
-    for (_, agent), (done, n) in counts.items():
-        interval = wilson_interval(done, n)
-        shown = f"{100 * done / n:.0f} [{100 * interval.low:.0f}, {100 * interval.high:.0f}]"
-        assert rows[agent] == (n, shown) and n % ARENA_TASKS == 0
+        episodes = [{"metrics": {}} | episode for episode in episodes_of(json.loads(path.read_text()))]
+        tasks = list(dict.fromkeys(episode["task"] for episode in episodes))
+        for agent in rows.keys() & {episode["agent"] for episode in episodes}:
+            mean = summarise_means(episodes, [agent], tasks)[agent]
+            success, low, high = (100 * mean[name] for name in ("success", "ci_low", "ci_high"))
+            assert rows[agent] == (mean["n"], f"{success:.0f} [{low:.0f}, {high:.0f}]") and mean["n"] % ARENA_TASKS == 0
+            found.append(agent)
+    assert sorted(found) == sorted(rows) and len(found) == 7
 
 
 @pytest.mark.parametrize("page", PAGES)
