@@ -16,7 +16,7 @@ from typing import Any
 
 from predimem.core.config import differences
 from predimem.evaluation.analysis.categories import summarise_categories
-from predimem.evaluation.analysis.compact import compact_json, episodes_of
+from predimem.evaluation.analysis.compact import as_line, episodes_of, overall
 from predimem.evaluation.report.summary import compare, summarise_means
 
 
@@ -25,7 +25,7 @@ def main() -> None:
     parser.add_argument("files", nargs="+", type=Path)
     for path in parser.parse_args().files:
         before = path.read_text()
-        after = anew(json.loads(before))
+        after = anew(before)
         old, new = (dict(figures(json.loads(text))) for text in (before, after))
         if old != new:
             parser.error(f"{path}: more than intervals would change: {differences(old, new)[0]}")
@@ -33,18 +33,23 @@ def main() -> None:
         path.write_text(after)
 
 
-def anew(results: dict[str, Any]) -> str:
+def anew(text: str) -> str:
     """The compact file with what follows from its episodes worked out again."""
-    config, episodes = results["config"], episodes_of(results)
-    tasks, agents = config["tasks"], config["agents"]
-    rows = [row | {"metrics": {}} for row in episodes]
+    results = json.loads(text)
+    tasks, agents, references = (results["config"][name] for name in ("tasks", "agents", "references"))
+    rows = [row | {"metrics": {}} for row in episodes_of(results)]
     categories = {name: entry["tasks"] for name, entry in results["categories"].items()}
-    follows = {
+    follows: dict[str, Any] = {
         "mean": summarise_means(rows, agents, tasks),
         "categories": summarise_categories(rows, agents, tasks, categories),
-        "comparisons": compare(rows, tasks, agents, config["references"], categories) if len(agents) > 1 else None,
     }
-    return compact_json(results | follows | {"episodes": episodes, "results": dict.fromkeys(tasks)})
+    if len(agents) > 1:
+        follows["comparisons"] = overall(compare(rows, tasks, agents, references, categories), tasks)
+    lines = text.splitlines(keepends=True)
+    for name, value in follows.items():
+        (place,) = (number for number, line in enumerate(lines) if line.startswith(f'"{name}": '))
+        lines[place] = f'"{name}": {as_line(value)},\n'
+    return "".join(lines)
 
 
 def figures(data: Any, where: str = "") -> Iterator[tuple[str, Any]]:

@@ -88,8 +88,8 @@ def test_default_configs_are_found_outside_the_checkout(python: Path, tmp_path: 
     """This one reads those of demonstrations, skills, scenes, planners and the actor too."""
     text = run(python.with_name("predimem"), "train", "arena", "--dry-run", cwd=tmp_path)
     assert "arena-planner: predimem train planner" in text and "skills: predimem datagen" in text
-    script = "from predimem.core.config import read_yaml; print(read_yaml('configs/eval/arena.yaml')['suite'])"
-    assert run(python, "-c", script, cwd=tmp_path).strip() == "arena"
+    script = "from predimem.core.config import read_yaml; print(read_yaml('configs/eval/mikasa.yaml')['benchmark'])"
+    assert run(python, "-c", script, cwd=tmp_path).strip() == "mikasa"
 
 
 def test_doctor_without_the_heavy_packages(python: Path) -> None:

@@ -47,7 +47,7 @@ def test_each_stage_comes_after_what_it_needs(config: RetrainConfig) -> None:
 
 
 def test_it_makes_the_weights_of_every_row(config: RetrainConfig) -> None:
-    rows = evaluation_settings(ROOT / "configs" / "eval" / "arena.yaml", {}).rows.values()
+    rows = evaluation_settings(ROOT / "configs" / "eval" / "arena.yaml", {}).agent_configs.values()
     assert {name for row in rows for name in row.weights} == {s.weights for s in plan_stages(config)} - {None}
 
 

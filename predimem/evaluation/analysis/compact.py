@@ -8,7 +8,7 @@ its episodes are a table: one line for each task and agent, the columns that `ve
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import groupby
 from typing import Any
 
@@ -26,11 +26,11 @@ MESSAGE_LETTERS = 200  # of an error's first line
 def compact_json(results: Mapping[str, Any]) -> str:
     """A text of one line for each top-level entry and for the episodes of each task and agent."""
     entries = {name: results[name] for name in KEPT if name in results}
-    entries["comparisons"] = _overall(results)
+    entries["comparisons"] = overall(results.get("comparisons"), results["results"])
     entries["columns"] = COLUMNS
-    lines = [f"{json.dumps(name)}: {_line(value)}" for name, value in entries.items()]
+    lines = [f"{json.dumps(name)}: {as_line(value)}" for name, value in entries.items()]
     groups = [
-        _line({"task": task, "agent": agent, "rows": [[_cell(row, name) for name in COLUMNS] for row in rows]})
+        as_line({"task": task, "agent": agent, "rows": [[_cell(row, name) for name in COLUMNS] for row in rows]})
         for (task, agent), rows in groupby(results["episodes"], key=lambda row: (row["task"], row["agent"]))
     ]
     lines.append('"groups": [\n' + ",\n".join(groups) + "\n]")
@@ -48,13 +48,11 @@ def episodes_of(results: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _overall(results: Mapping[str, Any]) -> dict[str, Any] | None:
+def overall(comparisons: Mapping[str, Any] | None, tasks: Collection[str]) -> dict[str, Any] | None:
     """The comparisons, without those of single tasks."""
-    comparisons = results.get("comparisons")
     if not comparisons:
         return None
-    groups = {name: g for name, g in comparisons["results"].items() if name not in results["results"]}
-    return {**comparisons, "results": groups}
+    return {**comparisons, "results": {name: g for name, g in comparisons["results"].items() if name not in tasks}}
 
 
 def _cell(row: Mapping[str, Any], name: str) -> Any:
@@ -63,5 +61,6 @@ def _cell(row: Mapping[str, Any], name: str) -> Any:
     return row.get(name)
 
 
-def _line(value: Any) -> str:
+def as_line(value: Any) -> str:
+    """A value as it is written behind its name, on one line."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
