@@ -78,7 +78,7 @@ def test_help_needs_neither_torch_nor_a_simulator():
     ],
 )
 def test_bad_input_is_one_clear_line(arguments, message, monkeypatch, capsys):
-    """In this process: one of its own for each takes long. A SystemExit with words returns 1 and puts them on stderr."""
+    """In this process: one for each takes long. A SystemExit with words puts them on stderr, and returns 1."""
     monkeypatch.setattr(sys, "argv", ["predimem", *arguments])
     monkeypatch.chdir(ROOT)
     with pytest.raises(SystemExit) as ended:
