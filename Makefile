@@ -14,8 +14,11 @@ setup:
 demo: setup
 	@$(BIN)/predimem demo
 
+# The tests start over 100 processes: packages are compiled once for all of them, whatever the shell says.
+test test-slow: export PYTHONDONTWRITEBYTECODE :=
+
 test: setup
-	@$(BIN)/python -m pytest -m "not slow"
+	@$(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal
 
 test-slow: setup
 	@$(BIN)/python -m pytest -m slow

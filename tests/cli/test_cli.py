@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from predimem.cli import main
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -75,10 +77,20 @@ def test_help_needs_neither_torch_nor_a_simulator():
         (["verify", "actor", "--golden", "nowhere"], "nowhere is no folder of golden tensors"),
     ],
 )
-def test_bad_input_is_one_clear_line(arguments, message):
-    result = predimem(*arguments)
+def test_bad_input_is_one_clear_line(arguments, message, monkeypatch, capsys):
+    """In this process: one for each takes long. A SystemExit with words puts them on stderr, and returns 1."""
+    monkeypatch.setattr(sys, "argv", ["predimem", *arguments])
+    monkeypatch.chdir(ROOT)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert str(ended.value.code).startswith("predimem: ")
+    assert message in capsys.readouterr().err + str(ended.value.code)
+
+
+def test_bad_input_in_a_process_of_its_own():
+    result = predimem("eval", "--config", "nowhere.yaml")
     assert result.returncode == 1
-    assert message in result.stderr and "Traceback" not in result.stderr
+    assert "config file not found: nowhere.yaml" in result.stderr and "Traceback" not in result.stderr
 
 
 def test_without_a_vulkan_driver_there_is_no_video():
