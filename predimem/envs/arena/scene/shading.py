@@ -19,7 +19,7 @@ IMAGE = "Picture"  # not "Color", whose format ManiSkill sets for the whole proc
 
 def shader_config() -> ShaderConfig:
     """For `CameraConfig(shader_config=...)`: gives all that ManiSkill's "default" gives, in the same units."""
-    sapien.render.set_image_format(IMAGE, "r8g8b8a8unorm")
+    sapien.render.set_picture_format(IMAGE, "r8g8b8a8unorm")
     default = PREBUILT_SHADER_CONFIGS["default"]
     names: dict[str, list[str]] = {**default.texture_names, IMAGE: ["rgb"]}
     transforms: dict[str, Any] = {**default.texture_transforms, IMAGE: lambda data: {"rgb": data[..., :3]}}
