@@ -109,7 +109,7 @@ def episode_of(
             chunks[at], valid[at] = frame.chunks[label], True
             targets_m[at], pixels[at] = frame.targets_m[label], frame.pixels[label]
     return Episode(
-        suite="arena",
+        benchmark="arena",
         task=task,
         seed=seed,
         instruction=instruction,

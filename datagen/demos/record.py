@@ -140,7 +140,7 @@ def _episode(
     sensed = np.stack([o.state for o in observations])
     tcp_m = np.stack([s["tcp_m"] for s in states])
     return Episode(
-        suite="mikasa",
+        benchmark="mikasa",
         task=task,
         seed=seed,
         instruction=environment.instruction,

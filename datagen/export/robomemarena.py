@@ -115,7 +115,7 @@ def _note(episode: Episode, checksum: str) -> dict[str, Any]:
         "checksum": checksum,
         "subtasks": len(episode.subtasks),
         "labels": [span.label for span in episode.subtasks],
-        "suite": episode.suite,
+        "suite": episode.benchmark,
         "instruction": episode.instruction,
         "control_hz": episode.control_hz,
         "success": episode.success,

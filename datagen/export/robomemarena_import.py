@@ -147,7 +147,7 @@ def import_episode(files: Sequence[SubtaskFile], config: KeyframeConfig | None =
     state = arena_state(arrays["obs/ee_states"], arrays["obs/gripper_states"], arrays["obs/joint_states"])
     hz = float(note.get("control_hz", CONTROL_HZ))
     return Episode(
-        suite=note.get("suite", SUITE),
+        benchmark=note.get("suite", SUITE),
         task=task.name,
         seed=first.seed,
         instruction=note.get("instruction") or _instruction(task, labels),

@@ -73,7 +73,7 @@ def draw_scenes(env: Any, config: ScenesConfig, rng: np.random.Generator) -> lis
 def episode_of(shown: list[Shown], env: Any, job: Job) -> Episode:
     """An episode whose steps are independent frames; its control rate is 0."""
     return Episode(
-        suite="arena",
+        benchmark="arena",
         task=job.task,
         seed=job.seed,
         instruction=env.variant().instruction,

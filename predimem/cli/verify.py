@@ -42,7 +42,7 @@ def verify_planner(
     model = load_planner(planner or weights_folder(None, "planner"))
     fraction = TrainConfig().dataset.validation_fraction
     _, held_out = split_episodes(load_episodes(episodes), fraction)
-    if held_out[0].suite == "arena":
+    if held_out[0].benchmark == "arena":
         trained = model.spec.training.get("config", {}).get("dataset", {})
         tracking_config = TrackingConfig(nominate=trained.get("nominate", "subtask_ends"))
         tracks = track_planner(model, held_out, model.spec.memory, tracking_config)

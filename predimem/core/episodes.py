@@ -65,7 +65,7 @@ class Episode:
     `images`: camera -> `Frames`; plain arrays uint8 [T, H, W, 3] are made into them.
     """
 
-    suite: str
+    benchmark: str
     task: str
     seed: int
     instruction: str
@@ -123,7 +123,7 @@ class EpisodeWriter:
     def __init__(
         self,
         path: str | Path,
-        suite: str,
+        benchmark: str,
         task: str,
         seed: int,
         control_hz: float,
@@ -132,7 +132,13 @@ class EpisodeWriter:
         import h5py
 
         self._path, self._whole = Path(path), AtomicWrite(path)
-        self._meta = {"suite": suite, "task": task, "seed": seed, "control_hz": control_hz, "cameras": list(cameras)}
+        self._meta = {
+            "suite": benchmark,
+            "task": task,
+            "seed": seed,
+            "control_hz": control_hz,
+            "cameras": list(cameras),
+        }
         self._digests = {name: hashlib.sha256() for name in cameras}
         self._images = 0
         self._rows: list[int] = []
@@ -234,7 +240,7 @@ def save_episode(path: str | Path, episode: Episode) -> None:
     arrays = {"state": episode.state, "actions": episode.actions, **_arrays(episode.alternatives)}
     _check_lengths(arrays | dict(episode.images))
     cameras = {name: frames.shape[1:3] for name, frames in episode.images.items()}
-    with EpisodeWriter(path, episode.suite, episode.task, episode.seed, episode.control_hz, cameras) as writer:
+    with EpisodeWriter(path, episode.benchmark, episode.task, episode.seed, episode.control_hz, cameras) as writer:
         for step, fresh in enumerate(episode.image_steps):
             images = {name: frames[step] for name, frames in episode.images.items()} if fresh else None
             writer.add(images, episode.state[step], episode.actions[step])
@@ -352,7 +358,7 @@ def _episode(meta: dict[str, Any], data: dict[str, Any], in_memory: bool) -> Epi
     if in_memory:
         images = {name: np.asarray(Frames(stored)) for name, stored in images.items()}
     return Episode(
-        suite=meta["suite"],
+        benchmark=meta["suite"],
         task=meta["task"],
         seed=meta["seed"],
         instruction=meta["instruction"],

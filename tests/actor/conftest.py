@@ -42,7 +42,7 @@ def make_episode(seed: int, size: int = 128) -> Episode:
     valid[:APPEAR, 1:] = False
     goal = int(rng.integers(len(names)))
     return Episode(
-        suite="squares",
+        benchmark="squares",
         task="Squares",
         seed=seed,
         instruction=INSTRUCTION,

@@ -37,7 +37,7 @@ def make_episode(seed: int = 1000, alternatives: bool = True) -> Episode:
         pixels=rng.random((STEPS, 2, 2, 2)).astype(np.float32),
     )
     return Episode(
-        suite="mikasa",
+        benchmark="mikasa",
         task="RememberColor3-VLA-v0",
         seed=seed,
         instruction="remember the colour",
@@ -65,7 +65,7 @@ def stored(tmp_path: Path) -> Path:
 
 def test_round_trip(stored: Path) -> None:
     written, read = make_episode(), load_episode(stored)
-    for name in ("suite", "task", "seed", "instruction", "control_hz", "success", "subtasks", "keyframes"):
+    for name in ("benchmark", "task", "seed", "instruction", "control_hz", "success", "subtasks", "keyframes"):
         assert getattr(read, name) == getattr(written, name)
     assert (read.goal, read.metadata, len(read)) == (written.goal, written.metadata, STEPS)
     assert list(read.images) == ["hand_camera", "base_camera"]  # the order of cameras is kept
@@ -173,7 +173,8 @@ def write_version_1(path: Path, episode: Episode) -> None:
             file.create_dataset(name, data=array, **packed)
         meta = json.dumps(
             {
-                "suite": episode.suite, "task": episode.task, "seed": episode.seed, "instruction": episode.instruction,
+                "suite": episode.benchmark, "task": episode.task, "seed": episode.seed,
+                "instruction": episode.instruction,
                 "control_hz": episode.control_hz, "success": episode.success, "cameras": list(episode.images),
                 "subtasks": [vars(span) for span in episode.subtasks], "keyframes": list(episode.keyframes),
                 "goal": episode.goal, "alternative_subtasks": list(episode.alternatives.subtasks),

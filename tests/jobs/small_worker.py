@@ -56,7 +56,7 @@ class SmallWorker:
 
 def small_episode(job: Job) -> Episode:
     return Episode(
-        suite="test",
+        benchmark="test",
         task=job.task,
         seed=job.seed,
         instruction="wait",

@@ -64,7 +64,7 @@ def make_episode(seed: int, colour: str, cue: int = 2, appear: int = 5, length: 
             frames.append(frame)
     goal = f"touch the {colour} cube"
     return Episode(
-        suite="synthetic",
+        benchmark="synthetic",
         task="Squares-v0",
         seed=seed,
         instruction=INSTRUCTION,

@@ -25,7 +25,7 @@ def searched(seed: int, found: str, pace: int = 1) -> Episode:
     images = Frames(np.full((length, 4, 4, 3), seed, np.uint8))
     labels = [(0, 20, "look"), (20, 40, "shut"), (40, 80, f"open {found}")]
     return Episode(
-        suite="arena",
+        benchmark="arena",
         task="Search",
         seed=seed,
         instruction="Find it.",

@@ -62,7 +62,7 @@ def test_an_episode_is_recorded_annotated_and_found_again(tmp_path: Path, capsys
 
     task = task_of(6)
     episode = load_episode(episode_path(tmp_path, task.name, 1000))
-    assert (episode.suite, episode.seed, episode.success, episode.control_hz) == ("arena", 1000, True, 20.0)
+    assert (episode.benchmark, episode.seed, episode.success, episode.control_hz) == ("arena", 1000, True, 20.0)
     assert len(episode) == outcome.steps and episode.actions.shape[1] == 7 and episode.state.shape[1] == 17
     assert {name: f.shape for name, f in episode.images.items()} == {
         "agentview_rgb": (outcome.steps, 32, 32, 3),

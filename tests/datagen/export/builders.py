@@ -40,7 +40,7 @@ def make_episode(task: int = 1, seed: int = 1000, steps_each: int = 5, px: int =
         axis=1,
     ).astype(np.float32)
     return Episode(
-        suite="arena",
+        benchmark="arena",
         task=spec.name,
         seed=seed,
         instruction=variant.instruction,
@@ -87,7 +87,7 @@ def play_episode(task: int = 1, seed: int = 1000, px: int = 64, look_every: int 
     environment.close()
     state = np.stack([o.state for o in observations])
     return Episode(
-        suite="arena",
+        benchmark="arena",
         task=task_of(task).name,
         seed=seed,
         instruction=instruction,

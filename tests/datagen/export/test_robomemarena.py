@@ -20,7 +20,18 @@ from tests.datagen.export.builders import PX, make_episode, play_episode, save
 
 FOLDER = "sequence/1_cookies_sauce_into_target_container_dataset/subtask_data"
 FIRST = f"{FOLDER}/pick_cookies_0_seed1000_task1.hdf5"
-SIMPLE = ["suite", "task", "seed", "instruction", "control_hz", "success", "subtasks", "keyframes", "goal", "metadata"]
+SIMPLE = [
+    "benchmark",
+    "task",
+    "seed",
+    "instruction",
+    "control_hz",
+    "success",
+    "subtasks",
+    "keyframes",
+    "goal",
+    "metadata",
+]
 SECOND = f"{FOLDER}/place_cookies_into_basket_1_seed1000_task1.hdf5"
 
 
@@ -34,7 +45,7 @@ def exported(tmp_path: Path) -> Path:
 def check_equal(read: Episode, written: Episode) -> None:
     """All but the rotation, which is turned into another representation, exactly."""
     names = (
-        "suite",
+        "benchmark",
         "task",
         "seed",
         "instruction",
@@ -124,7 +135,7 @@ def test_files_of_others_become_episodes(tmp_path: Path, variant: int) -> None:
     as_released(tmp_path / "data", made, 11, "Some Category/11_cookies_chocolate_drawer_dataset")
     assert import_robomemarena(tmp_path / "data", tmp_path / "out", progress=False) == 1
     read = load_episode(episode_path(tmp_path / "out", task.name, made.seed))
-    assert (read.suite, read.task, read.control_hz, read.success) == ("robomemarena", task.name, 20.0, True)
+    assert (read.benchmark, read.task, read.control_hz, read.success) == ("robomemarena", task.name, 20.0, True)
     assert read.instruction == task.variants[variant].instruction != task.variants[variant - 1].instruction
     assert read.subtasks == made.subtasks and read.keyframes == made.keyframes
     np.testing.assert_array_equal(read.images["agentview_rgb"], made.images["agentview_rgb"])

@@ -40,7 +40,7 @@ def play_oracle(task: int | str = 18, seed: int = 1000, px: int = 96, look_every
     environment.close()
     state = np.stack([o.state for o in observations])
     return Episode(
-        suite="arena",
+        benchmark="arena",
         task=task_of(task).name,
         seed=seed,
         instruction=variant.instruction,

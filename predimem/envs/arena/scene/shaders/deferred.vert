@@ -1,4 +1,4 @@
-// One triangle over the whole picture.
+// One triangle over the whole image.
 #version 450
 
 void main() {
