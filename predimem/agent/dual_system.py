@@ -106,7 +106,7 @@ class DualSystemAgent:
         actions = []
         after = 0 if self._last_tick is None else self._last_tick.step + 1
         for step in range(after, after + count):
-            queued = self._queue.pop(step)
+            queued = self._queue.action_at(step)
             if queued is None:
                 break
             actions.append(queued[0])
@@ -185,11 +185,11 @@ class DualSystemAgent:
 
     def _release(self, step: int) -> None:
         if self._pending is not None and step >= self._pending.ready_step:
-            self._queue.merge(self._pending.chunk, now=step)
+            self._queue.replace_from(step, self._pending.chunk)
             self._pending = None
 
     def _next_action(self, step: int) -> tuple[np.ndarray, str | None]:
-        queued = self._queue.pop(step)
+        queued = self._queue.action_at(step)
         if queued is None:
             return self._hold_action(self._last_action), None
         return queued

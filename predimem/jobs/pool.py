@@ -30,7 +30,7 @@ class HasTask(Protocol):
 JobT = TypeVar("JobT", bound=HasTask)
 
 
-class Server(Protocol):
+class JobHandler(Protocol):
     """What a worker runs."""
 
     def greeting(self) -> Any:
@@ -42,7 +42,7 @@ class Server(Protocol):
     def close(self) -> None: ...
 
 
-MakeServer = Callable[[], Server]
+MakeHandler = Callable[[], JobHandler]
 # With "built" comes the greeting, with "done" the answer, else the exception in building or doing (`describe`).
 Message = tuple[Literal["built", "broken", "done", "raised"], Any]
 

@@ -14,7 +14,7 @@ from predimem.jobs.pool import JobQueue, Pool, Reply, WorkerError
 from predimem.jobs.processes import Processes
 from predimem.jobs.progress import Progress
 from predimem.jobs.ray_workers import RayWorkers
-from predimem.jobs.tasks import DIED, ERROR, Job, MakeWorker, Outcome, WorkerServer
+from predimem.jobs.tasks import DIED, ERROR, Job, MakeWorker, Outcome, WorkerHandler
 
 ATTEMPTS = 3  # that many workers may die while they play a job
 ERRORS_IN_A_ROW = 5  # the next ones would fail too
@@ -114,11 +114,11 @@ def _play(
 
 
 def _make_pool(make_worker: MakeWorker, journal: DataJournal, backend: BackendConfig) -> Pool:
-    make_server = functools.partial(WorkerServer, make_worker)
+    make_handler = functools.partial(WorkerHandler, make_worker)
     if backend.ray is None:
-        where = Processes(make_server, journal.out)
+        where = Processes(make_handler, journal.out)
     else:
-        where = RayWorkers(make_server, backend.ray, backend.workers, backend.cpus_per_worker, backend.gpus_per_worker)
+        where = RayWorkers(make_handler, backend.ray, backend.workers, backend.cpus_per_worker, backend.gpus_per_worker)
     return Pool(where, backend.workers, backend.timeout_s, build_attempts=ATTEMPTS)
 
 

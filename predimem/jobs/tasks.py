@@ -65,8 +65,8 @@ class Worker(Protocol):
 MakeWorker = Callable[[], Worker]  # picklable; called once in each process
 
 
-class WorkerServer:
-    """A worker as pools know it (`predimem.jobs.pool.Server`)."""
+class WorkerHandler:
+    """A worker as pools know it (`predimem.jobs.pool.JobHandler`)."""
 
     def __init__(self, make_worker: MakeWorker):
         self._worker = make_worker()

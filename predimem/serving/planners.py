@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class SharedPlanner(Protocol):
-    """A planner that several sessions ask at once; see `SharedPlanners` and `TaskPlanners`."""
+    """A planner that several sessions ask at once; see `BatchedPlanner` and `WholeTaskPlanner`."""
 
     def plan(self, snapshot: MemorySnapshot, cancellation: Cancellation) -> Plan: ...
 
@@ -35,7 +35,7 @@ class SharedPlanner(Protocol):
     def close(self) -> None: ...
 
 
-class SharedPlanners:
+class BatchedPlanner:
     """One planner process, asked in batches."""
 
     def __init__(self, process: PlannerProcess, sessions: int, batches: BatchConfig, wait_s: float, metrics: Metrics):
@@ -72,7 +72,7 @@ class SharedPlanners:
         return plans
 
 
-class TaskPlanners:
+class WholeTaskPlanner:
     """Without a planner the subtask is the whole task: a reactive policy behind the same protocol."""
 
     trouble = ""

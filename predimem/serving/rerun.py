@@ -12,7 +12,7 @@ import numpy as np
 from predimem.core.episodes import Episode
 from predimem.core.files import AtomicWrite
 from predimem.serving.config import StateConfig
-from predimem.serving.page.images import jpeg
+from predimem.serving.jpeg import jpeg
 from predimem.serving.store import EpisodeStore, StoredEpisode
 
 
