@@ -19,7 +19,9 @@ END_TIMEOUT_S = 20.0
 
 
 class RayWorkers:
-    """A `predimem.jobs.pool.Backend`. address: "local" starts a cluster for this run, sized for its workers.
+    """A `predimem.jobs.pool.Backend` whose workers are Ray actors.
+
+    address: "local" starts a cluster for this run, sized for its workers.
 
     An actor that died gets a successor here rather than by Ray's `max_restarts`: that leaves an unreachable
     actor alive, and two would write the same episode. Actors wait for free CPUs as long as it takes.

@@ -18,8 +18,12 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a job. kept: its episode is stored. cause: why it was discarded, "" if it was not;
-    outcomes are counted by it, so it names a kind. steps: of the episode. seconds: of wall time.
+    """What became of a job.
+
+    kept: whether its episode is stored.
+    cause: why it was discarded, "" if it was not; outcomes are counted by it, so it names a kind.
+    steps: the length of the episode.
+    seconds: the wall time that it took.
     report: JSON data for whoever wants to know more (timings per stage, retries, ...).
     """
 

@@ -34,7 +34,7 @@ class PlannerGone(RuntimeError):
 
 
 class PlannerHandler:
-    """The far end: plans batches. One snapshot that cannot be planned does not spoil the others' plans."""
+    """The far end: it plans batches. One snapshot that cannot be planned does not spoil the others' plans."""
 
     def __init__(self, make_planner: Callable[[], Planner], warm_up: bytes):
         self._planner = make_planner()

@@ -36,7 +36,7 @@ class SharedPlanner(Protocol):
 
 
 class BatchedPlanner:
-    """One planner process, asked in batches."""
+    """A `SharedPlanner` that asks one planner process for the plans of several sessions at once, in batches."""
 
     def __init__(self, process: PlannerProcess, sessions: int, batches: BatchConfig, wait_s: float, metrics: Metrics):
         self._process = process
@@ -73,7 +73,7 @@ class BatchedPlanner:
 
 
 class WholeTaskPlanner:
-    """Without a planner the subtask is the whole task: a reactive policy behind the same protocol."""
+    """A `SharedPlanner` for a reactive policy, which has no planner: the subtask is the whole task."""
 
     trouble = ""
     depth = 0
