@@ -12,7 +12,7 @@ from datagen.experts.memoryless.hold import holding
 from datagen.experts.scripted.door import OPENED_RAD
 from datagen.experts.scripted.drawer import PULLED_M
 from datagen.experts.scripted.snapshot import Hand, Snapshot
-from predimem.core.scene_facts import ELSEWHERE, HAND, SceneFacts
+from predimem.core.scene_facts import ELSEWHERE, IN_GRIPPER, SceneFacts
 from predimem.envs.arena.fixtures import DOOR, JOINTS, KITCHEN, PLACES
 from predimem.envs.arena.predicates import Inside
 
@@ -47,7 +47,7 @@ def show(env: Any, scene: Snapshot, hand: Hand, subtask: str) -> Shown:
 
     def place(object: str) -> str:
         if object == held:
-            return HAND
+            return IN_GRIPPER
         return next((name for name in known if bool(Inside(object, name)(world)[0])), ELSEWHERE)
 
     return Shown(

@@ -1,4 +1,4 @@
-"""Actions by the control step that they are meant for."""
+"""The actions that are to be executed next, by the control step that they are meant for."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ class ActionQueue:
     def clear(self) -> None:
         self._chunk = None
 
-    def merge(self, chunk: ActionChunk, now: int) -> None:
-        """Let `chunk` replace what is queued from step `now` on.
+    def replace_from(self, step: int, chunk: ActionChunk) -> None:
+        """Let `chunk` replace what is queued for `step`, the present one, and later.
 
-        Raises ValueError if the chunk is not float [H, A] or begins after `now`.
+        Raises ValueError if the chunk is not float [H, A] or begins after `step`.
         """
         if chunk.actions.ndim != 2:
             raise ValueError(f"expected actions [H, A], got shape {chunk.actions.shape}")
-        if chunk.start_step > now:
-            raise ValueError(f"the chunk starts at step {chunk.start_step}, which is after now ({now})")
+        if chunk.start_step > step:
+            raise ValueError(f"the chunk starts at step {chunk.start_step}, which is after now ({step})")
         self._chunk = chunk
 
     def executed(self, step: int) -> int:
@@ -32,18 +32,18 @@ class ActionQueue:
         return 0 if self._chunk is None else step - self._chunk.start_step
 
     def remaining(self, step: int) -> int:
-        """Actions left for `step` and later."""
+        """How many actions are left for `step` and later."""
         if self._chunk is None:
             return 0
         return max(0, self._chunk.start_step + len(self._chunk.actions) - step)
 
-    def pop(self, step: int) -> tuple[np.ndarray, str] | None:
-        """The action for `step` and the subtask that conditioned it, or None if the queue is empty."""
+    def action_at(self, step: int) -> tuple[np.ndarray, str] | None:
+        """The action for `step` and the subtask that conditioned it; None if the queue holds no action for it."""
         if self._chunk is None or self.remaining(step) == 0:
             return None
         return self._chunk.actions[step - self._chunk.start_step], self._chunk.subtask
 
     @property
     def subtask(self) -> str | None:
-        """What the queued chunk was conditioned on."""
+        """The subtask that the queued chunk was conditioned on."""
         return None if self._chunk is None else self._chunk.subtask

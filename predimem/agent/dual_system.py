@@ -27,12 +27,17 @@ HoldAction = Callable[[np.ndarray | None], np.ndarray]
 
 @dataclass(frozen=True)
 class DualSystemConfig:
-    """execute_steps: actions executed from a chunk before the next one is asked for. plan_every_steps: S2 is
-    asked at every so many control steps, unless it is still busy; images are needed at those. confirm_plans: how
-    many plans in a row must name a new subtask before it replaces the last one. More than 1 filters single wrong
-    answers, and every right change then comes a planning period later for each more. min_confidence: a plan that is
-    less sure of a new subtask does not count towards it; one that does not say how sure it is does. The first
-    subtask of an episode is taken as it comes, and keyframes are, whatever becomes of the subtask."""
+    """When the agent asks S1 and S2, and when it believes S2.
+
+    execute_steps: how many actions of a chunk are executed before the next chunk is asked for.
+    plan_every_steps: control steps from one question to S2 to the next, unless S2 is still busy; they need images.
+    confirm_plans: how many plans in a row must name a new subtask before it replaces the last one. More than 1 filters
+    single wrong answers, and every correct change then comes one planning period later for each more.
+    min_confidence: a plan that is less sure of a new subtask than this does not count towards it; one that does not say
+    how sure it is counts.
+
+    The first subtask of an episode is taken as it comes, and so are keyframes, whatever becomes of the subtask.
+    """
 
     execute_steps: int = 4
     plan_every_steps: int = 1
@@ -106,7 +111,7 @@ class DualSystemAgent:
         actions = []
         after = 0 if self._last_tick is None else self._last_tick.step + 1
         for step in range(after, after + count):
-            queued = self._queue.pop(step)
+            queued = self._queue.action_at(step)
             if queued is None:
                 break
             actions.append(queued[0])
@@ -185,11 +190,11 @@ class DualSystemAgent:
 
     def _release(self, step: int) -> None:
         if self._pending is not None and step >= self._pending.ready_step:
-            self._queue.merge(self._pending.chunk, now=step)
+            self._queue.replace_from(step, self._pending.chunk)
             self._pending = None
 
     def _next_action(self, step: int) -> tuple[np.ndarray, str | None]:
-        queued = self._queue.pop(step)
+        queued = self._queue.action_at(step)
         if queued is None:
             return self._hold_action(self._last_action), None
         return queued

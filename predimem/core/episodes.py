@@ -44,10 +44,13 @@ class SubtaskSpan:
 class Alternatives:
     """What the scripted expert would do at each step for each of K subtasks, done or not.
 
-    They let one image supervise several subtasks (counterfactual relabelling). chunks: float32
-    [T, K, H, A] in physical units; valid: bool [T, K]; targets_m: float32 [T, K, 3], the target's
-    position in the robot's base frame, NaN where a subtask has none; pixels: float32 [T, K, C, 2],
-    the target's (u, v) in each camera as fractions of width and height, NaN where not in view.
+    They let one image supervise several subtasks (counterfactual relabelling).
+
+    chunks: float32 [T, K, H, A], in physical units.
+    valid: bool [T, K].
+    targets_m: float32 [T, K, 3], the target's position in the robot's base frame, NaN where a subtask has none.
+    pixels: float32 [T, K, C, 2], the target's (u, v) in each camera as fractions of width and height, NaN where it is
+    not in view.
     """
 
     subtasks: tuple[str, ...]
@@ -61,8 +64,9 @@ class Alternatives:
 class Episode:
     """One demonstration. All arrays share the leading axis T (control steps).
 
-    `goal` is the subtask that fulfils the instruction in this episode (e.g. "touch the teal cube").
-    `images`: camera -> `Frames`; plain arrays uint8 [T, H, W, 3] are made into them.
+    benchmark: whose task it is; its key in the file is `suite`.
+    goal: the subtask that fulfils the instruction in this episode, such as "touch the teal cube".
+    images: camera -> `Frames`; plain arrays uint8 [T, H, W, 3] are made into them.
     """
 
     benchmark: str
@@ -158,8 +162,11 @@ class EpisodeWriter:
             )
 
     def add(self, images: Mapping[str, np.ndarray] | None, state: np.ndarray, action: np.ndarray) -> None:
-        """One control step. images: camera -> uint8 [H, W, 3], of all cameras; None where none were
-        taken, so that the last ones hold (the first step needs them)."""
+        """Add one control step.
+
+        images: camera -> uint8 [H, W, 3], of all cameras; None where none were taken, so that the last ones hold. The
+        first step needs them.
+        """
         if images is not None:
             self._add_images(images)
         elif not self._images and self._digests:
@@ -256,11 +263,12 @@ def save_episode(path: str | Path, episode: Episode) -> None:
 
 
 def load_episode(path: str | Path, *, verify: bool = True, in_memory: bool = False) -> Episode:
-    """One episode, whose images are read from the file when they are asked for.
+    """Load one episode, whose images are read from the file when they are asked for.
 
-    verify: read everything once, an image at a time, and compare with the checksum. To be left out
-    only where this file has been verified already. in_memory: keep all images; the file is then no
-    longer needed. Raises EpisodeError if it is truncated, altered or too new.
+    verify: read everything once, an image at a time, and compare it with the checksum. Leave this out only where this
+    file has been verified already.
+    in_memory: keep all images; the file is then no longer needed.
+    Raises EpisodeError if the file is truncated, altered or too new.
     """
     import h5py
 

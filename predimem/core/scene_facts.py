@@ -9,17 +9,21 @@ from typing import Any
 import numpy as np
 
 KEY = "facts"  # of `Episode.metadata`
-HAND, ELSEWHERE = "hand", "elsewhere"  # what an object can be in besides a place of the arena
+IN_GRIPPER, ELSEWHERE = "hand", "elsewhere"  # where an object can be besides the places of the arena, as stored
 
 
 @dataclass(frozen=True, eq=False)
 class SceneFacts:
-    """Of T frames, C cameras and O objects. All of them are true; what no camera sees has NaN pixels everywhere.
+    """What T frames of C cameras could show of O objects. All of it is true; what no camera sees has NaN pixels.
 
-    objects: names. places: [T][O], of an object the smallest place that it is in, `HAND` or `ELSEWHERE`.
-    pixels: float32 [T, O, C, 2], the middle (u, v) of what is seen of it, as fractions of width and height.
-    mats: [T], the place that is marked, "" for none; mat_pixels: float32 [T, C, 2].
-    held: [T], an object, or "". joints: names; openings: float32 [T, J], 0 shut to 1 open.
+    objects: their names.
+    places: [T][O], the smallest place that an object is in, `IN_GRIPPER` or `ELSEWHERE`.
+    pixels: float32 [T, O, C, 2], the middle (u, v) of what is seen of an object, as fractions of width and height.
+    mats: [T], the place that is marked, "" where none is.
+    mat_pixels: float32 [T, C, 2], the middle of what is seen of the mark.
+    held: [T], the object that is held, or "".
+    joints: their names.
+    openings: float32 [T, J], from 0 (shut) to 1 (open).
     """
 
     objects: tuple[str, ...]
@@ -51,7 +55,7 @@ class SceneFacts:
         """Raises ValueError, which begins with `where`, if an episode has none."""
         data = metadata.get(KEY)
         if data is None:
-            raise ValueError(f"{where} has no facts: expected an episode of `predimem datagen` with `suite: scenes`")
+            raise ValueError(f"{where} has no facts: expected an episode of `predimem datagen`, `kind: vision_data`")
         return cls(
             objects=tuple(data["objects"]),
             places=tuple(tuple(row) for row in data["places"]),

@@ -90,10 +90,11 @@ class Tick:
     """Everything that happened at one control step, as recorded in the trace.
 
     subtask: the one that is executed; a plan that names another may still await confirmation (`DualSystemConfig`).
-    plan_age_steps: control steps since the observation that the current subtask was decided on;
-    None before the first plan. stale_action: the action executed came from a chunk conditioned on
-    another subtask than the current one. Latencies are wall-clock seconds, None where the model
-    did not answer in this tick. plan_confidence: that of the plan that arrived in it.
+    plan_age_steps: control steps since the observation that the current subtask was decided on; None before the first
+    plan.
+    stale_action: whether the action came from a chunk that was conditioned on another subtask than the current one.
+    s1_latency_s, s2_latency_s: wall-clock seconds, None where the model did not answer in this tick.
+    plan_confidence: the confidence of the plan that arrived in this tick.
     """
 
     step: int

@@ -36,11 +36,11 @@ def weights_folder(root: str | Path | None, name: str) -> Path:
 def _recipe(name: str) -> str:
     """The command that makes a model; recipes of the arena are called after it: `arena-planner-text` is made by
     configs/planner/arena_text.yaml."""
-    suite = "arena" if name.startswith("arena-") else "tiny"
+    family = "arena" if name.startswith("arena-") else "tiny"
     kind, _, rest = name.removeprefix("arena-").partition("-")
     if kind not in ("planner", "actor"):
         return "train them with `predimem train planner` and `predimem train actor`"
-    recipe = "_".join([suite, *rest.split("-")] if rest else [suite])
+    recipe = "_".join([family, *rest.split("-")] if rest else [family])
     return f"train them with `predimem train {kind} --config configs/{kind}/{recipe}.yaml` and put them there"
 
 

@@ -36,7 +36,8 @@ class EnvironmentRequest:
     """What an agent needs of the environment that it acts in.
 
     privileged: a scripted expert acts, so that the environment may take commands which are cheaper to simulate than
-    the actions of the demonstrations. images: somebody looks at images.
+    the actions of the demonstrations.
+    images: somebody looks at images.
     """
 
     privileged: bool = False
@@ -83,11 +84,15 @@ class PublishedMeans:
 class Benchmark(Protocol):
     """Tasks that agents play. Methods with a body are defaults for benchmarks without that notion.
 
-    name: in result files. config: a YAML file (as `predimem eval --config` reads it) with the benchmark's agents and
-    how they are played, None where there is none. options: the dataclass of `environment:`. experts: see there.
-    long_episodes: episodes last minutes, so that films are sped up and traces are kept of few. heeds_requests: whether
-    `make_environment` heeds the request, so that an environment serves only agents that request the same.
-    environments_kept: how many environments one process keeps, None for all.
+    name: what result files call it.
+    config: a YAML file (as `predimem eval --config` reads it) with the benchmark's agents and how they are played; None
+    where there is none.
+    options: the dataclass of `environment:`.
+    experts: what knows the true state, see `Experts`.
+    long_episodes: episodes last minutes, so that films are sped up and traces are kept of few.
+    heeds_requests: whether `make_environment` heeds the request, so that an environment serves only agents that request
+    the same.
+    environments_kept: how many environments one process keeps; None for all.
     """
 
     name: str

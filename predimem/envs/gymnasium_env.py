@@ -15,9 +15,11 @@ CAMERA = "render"
 
 
 class GymnasiumEnvironment:
-    """One episode at a time of an environment that was made with `render_mode="rgb_array"`.
+    """Plays an environment that was made with `render_mode="rgb_array"`, one episode at a time.
 
-    images: what it renders, uint8 [H, W, 3], as the camera `render`. state: its observation, flattened to float32 [D].
+    images: what it renders, uint8 [H, W, 3], as the camera `render`.
+    state: its observation, flattened to float32 [D].
+
     Actions are clipped to its action space. An episode is a success once `info["success"]` (or `is_success`) is true.
     """
 

@@ -25,7 +25,8 @@ class JournalError(ValueError):
 class Journal:
     """A file of JSON lines in the folder of a run, locked until it is closed; use it in a `with` block.
 
-    error: what is raised. instead: what to do where the folder cannot be used.
+    error: the exception that is raised.
+    instead: what to do where the folder cannot be used.
     """
 
     name: ClassVar[str]
@@ -61,9 +62,9 @@ class Journal:
 class DataJournal(Journal):
     """The journal of a folder of episodes.
 
-    config: JSON data, what the episodes are made with. Its top-level keys in `may_differ` do not change an
-    episode (workers, which tasks, how many); where another one differs from the folder's `config.json`,
-    JournalError says so. config_class: its dataclass, whose former field names are understood.
+    config: what the episodes are made with, as JSON data. Its top-level keys in `may_differ` do not change an episode
+    (workers, which tasks, how many); where another one differs from the folder's `config.json`, JournalError says so.
+    config_class: its dataclass, whose former field names are understood.
     outcomes: by job, in the order of their first line.
     """
 
@@ -86,8 +87,10 @@ class DataJournal(Journal):
             raise
 
     def missing(self, jobs: Sequence[Job], retry_errors: bool = False) -> list[Job]:
-        """Those of `jobs` to be played: no outcome yet, or kept and the file is gone. Finds and counts
-        episodes that were stored just before a crash. retry_errors: and those that ended in an error.
+        """Those of `jobs` that are to be played: they have no outcome yet, or were kept and their file is gone.
+
+        This finds and counts episodes that were stored just before a crash.
+        retry_errors: jobs that ended in an error are missing, too.
         """
         return [job for job in jobs if not self._is_done(job, retry_errors) and self.recover(job) is None]
 

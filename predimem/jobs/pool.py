@@ -30,8 +30,8 @@ class HasTask(Protocol):
 JobT = TypeVar("JobT", bound=HasTask)
 
 
-class Server(Protocol):
-    """What a worker runs."""
+class JobHandler(Protocol):
+    """What a worker runs: it is built once, and handles one job at a time."""
 
     def greeting(self) -> Any:
         """What the answers depend on; all workers must give the same."""
@@ -42,7 +42,7 @@ class Server(Protocol):
     def close(self) -> None: ...
 
 
-MakeServer = Callable[[], Server]
+MakeHandler = Callable[[], JobHandler]
 # With "built" comes the greeting, with "done" the answer, else the exception in building or doing (`describe`).
 Message = tuple[Literal["built", "broken", "done", "raised"], Any]
 
@@ -69,8 +69,11 @@ class Handle(Protocol):
 
 
 class Backend(Protocol):
-    """Where workers live. build_timeout_s: how long building one may take; None: as long as it likes.
-    hint: where to look when a worker died while it was built."""
+    """Where workers live.
+
+    build_timeout_s: how long building one may take; None: as long as it likes.
+    hint: where to look when a worker died while it was built.
+    """
 
     @property
     def build_timeout_s(self) -> float | None: ...
@@ -89,7 +92,11 @@ class Backend(Protocol):
 
 @dataclass(frozen=True)
 class Reply(Generic[JobT]):
-    """What became of a job. value: its answer; what it raised (`describe`); or how its worker died."""
+    """What became of a job.
+
+    kind: it was done, it raised, or its worker died.
+    value: the job's answer; what it raised (`describe`); or how its worker died.
+    """
 
     job: JobT
     kind: Literal["done", "raised", "died"]
@@ -141,8 +148,9 @@ class _Worker:
 class Pool:
     """Up to `size` workers, spawned when there is work. `close` when done.
 
-    timeout_s: a worker without an answer for so long is killed. build_attempts: so many workers in a row
-    may die while they are built; the last one raises WorkerError, as an exception in building does.
+    timeout_s: a worker without an answer for so long is killed.
+    build_attempts: so many workers in a row may die while they are built; the last one raises WorkerError, as an
+    exception in building does.
     """
 
     def __init__(self, backend: Backend, size: int, timeout_s: float, build_attempts: int = 1):

@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-from predimem.jobs.pool import MakeServer, Message, WorkerGone, describe
+from predimem.jobs.pool import MakeHandler, Message, WorkerGone, describe
 
 LOG = "workers.log"
 END_TIMEOUT_S = 20.0
@@ -23,17 +23,17 @@ END_TIMEOUT_S = 20.0
 class Processes:
     """A `Backend`. What workers print, and the trace of a crash, goes to `out`/workers.log.
 
-    make_server must be picklable: each process builds its own server with it, once.
+    make_handler must be picklable: each process builds its own handler with it, once.
     """
 
-    def __init__(self, make_server: MakeServer, out: Path, build_timeout_s: float | None = 1800.0):
+    def __init__(self, make_handler: MakeHandler, out: Path, build_timeout_s: float | None = 1800.0):
         self.build_timeout_s = build_timeout_s
         self.hint = str(out / LOG)
-        self._make_server = make_server
+        self._make_handler = make_handler
         out.mkdir(parents=True, exist_ok=True)
 
     def spawn(self) -> ProcessHandle:
-        return ProcessHandle(self._make_server, self.hint)
+        return ProcessHandle(self._make_handler, self.hint)
 
     def wait(self, handles: Sequence[ProcessHandle], timeout_s: float) -> list[ProcessHandle]:
         ready = wait([handle.connection for handle in handles], timeout_s)
@@ -44,10 +44,10 @@ class Processes:
 
 
 class ProcessHandle:
-    def __init__(self, make_server: MakeServer, log: str):
+    def __init__(self, make_handler: MakeHandler, log: str):
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs, make_server, log), daemon=True)
+        self.process = context.Process(target=_serve, args=(theirs, make_handler, log), daemon=True)
         with _interrupts_blocked():  # Ctrl-C is for the parent to handle
             self.process.start()
         theirs.close()
@@ -83,28 +83,28 @@ class ProcessHandle:
         return WorkerGone(signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}")
 
 
-def _serve(connection: Connection, make_server: MakeServer, log: str) -> None:
+def _serve(connection: Connection, make_handler: MakeHandler, log: str) -> None:
     """The life of a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _redirect_output(log)
     threading.Thread(target=_die_with_parent, daemon=True).start()
     try:
-        server = make_server()
-        connection.send(("built", server.greeting()))
+        handler = make_handler()
+        connection.send(("built", handler.greeting()))
     except Exception as error:
         connection.send(("broken", describe(error)))
         return
     try:
         while (job := connection.recv()) is not None:
             try:
-                answer: Message = ("done", server.do(job))
+                answer: Message = ("done", handler.do(job))
             except Exception as error:
                 answer = ("raised", describe(error))
             connection.send(answer)
     except (EOFError, BrokenPipeError):
         pass  # the parent is gone
     finally:
-        server.close()
+        handler.close()
 
 
 def _die_with_parent() -> None:

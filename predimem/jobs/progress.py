@@ -17,7 +17,9 @@ LINE_EVERY_S = 30.0
 class Progress:
     """Counts all outcomes; the rate and the time left are those of this session's work.
 
-    total: jobs of the whole run. before: outcomes of earlier sessions. clock: seconds, monotonic.
+    total: how many jobs the whole run has.
+    before: the outcomes of earlier sessions.
+    clock: seconds, monotonic.
     """
 
     def __init__(

@@ -13,13 +13,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from predimem.jobs.local_ray import start_local_ray
-from predimem.jobs.pool import MakeServer, Message, WorkerError, WorkerGone, describe
+from predimem.jobs.pool import MakeHandler, Message, WorkerError, WorkerGone, describe
 
 END_TIMEOUT_S = 20.0
 
 
 class RayWorkers:
-    """A `predimem.jobs.pool.Backend`. address: "local" starts a cluster for this run, sized for its workers.
+    """A `predimem.jobs.pool.Backend` whose workers are Ray actors.
+
+    address: "local" starts a cluster for this run, sized for its workers.
 
     An actor that died gets a successor here rather than by Ray's `max_restarts`: that leaves an unreachable
     actor alive, and two would write the same episode. Actors wait for free CPUs as long as it takes.
@@ -29,7 +31,7 @@ class RayWorkers:
 
     def __init__(
         self,
-        make_server: MakeServer,
+        make_handler: MakeHandler,
         address: str,
         workers: int = 1,
         cpus_per_worker: float = 1.0,
@@ -39,7 +41,7 @@ class RayWorkers:
             import ray
         except ImportError as error:
             raise ValueError("Ray is not installed: pip install 'predimem[ray]'") from error
-        self._make_server = make_server
+        self._make_handler = make_handler
         self._started, self._local = not ray.is_initialized(), address == "local"
         if self._started:
             _connect(address, workers * cpus_per_worker, workers * gpus_per_worker)
@@ -56,7 +58,7 @@ class RayWorkers:
         self.hint = "the log of the Ray session (ray logs)"
 
     def spawn(self) -> RayHandle:
-        return RayHandle(self._actor_class.remote(), self._make_server)
+        return RayHandle(self._actor_class.remote(), self._make_handler)
 
     def wait(self, handles: Sequence[RayHandle], timeout_s: float) -> list[RayHandle]:
         import ray
@@ -79,9 +81,9 @@ class RayWorkers:
 class RayHandle:
     """One actor, and what it was last asked for: at most one thing at a time."""
 
-    def __init__(self, actor: Any, make_server: MakeServer):
+    def __init__(self, actor: Any, make_handler: MakeHandler):
         self._actor = actor
-        self.pending: Any = actor.build.remote(make_server)
+        self.pending: Any = actor.build.remote(make_handler)
 
     def send(self, job: Any) -> None:
         self.pending = self._actor.do.remote(job)  # a death shows when the answer is fetched
@@ -110,24 +112,24 @@ class RayHandle:
 class _Actor:
     """What runs in the actor's process. Exceptions travel as messages, with their traceback."""
 
-    _server: Any = None
+    _handler: Any = None
 
-    def build(self, make_server: MakeServer) -> Message:
+    def build(self, make_handler: MakeHandler) -> Message:
         try:
-            self._server = make_server()
-            return "built", self._server.greeting()
+            self._handler = make_handler()
+            return "built", self._handler.greeting()
         except Exception as error:
             return "broken", describe(error)
 
     def do(self, job: Any) -> Message:
         try:
-            return "done", self._server.do(job)
+            return "done", self._handler.do(job)
         except Exception as error:
             return "raised", describe(error)
 
     def close(self) -> None:
-        if self._server is not None:
-            self._server.close()
+        if self._handler is not None:
+            self._handler.close()
 
 
 def _connect(address: str, cpus: float, gpus: float) -> None:

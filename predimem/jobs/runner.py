@@ -14,7 +14,7 @@ from predimem.jobs.pool import JobQueue, Pool, Reply, WorkerError
 from predimem.jobs.processes import Processes
 from predimem.jobs.progress import Progress
 from predimem.jobs.ray_workers import RayWorkers
-from predimem.jobs.tasks import DIED, ERROR, Job, MakeWorker, Outcome, WorkerServer
+from predimem.jobs.tasks import DIED, ERROR, Job, MakeWorker, Outcome, WorkerHandler
 
 ATTEMPTS = 3  # that many workers may die while they play a job
 ERRORS_IN_A_ROW = 5  # the next ones would fail too
@@ -23,10 +23,13 @@ SHARED_FOLDER_WAIT_S = 60.0  # network file systems show new files late
 
 @dataclass(frozen=True)
 class BackendConfig:
-    """Where workers run. workers: how many. ray: None for processes of this machine; "local" for a Ray
-    cluster of this machine, started for this run; else the address of a cluster ("auto", "host:6379").
-    cpus_per_worker, gpus_per_worker: what Ray sets aside for each. timeout_s: a worker that plays one job
-    for so long counts as dead.
+    """Where workers run.
+
+    workers: how many there are.
+    ray: None for processes of this machine; "local" for a Ray cluster of this machine, started for this run; else the
+    address of a cluster ("auto", "host:6379").
+    cpus_per_worker, gpus_per_worker: what Ray sets aside for each.
+    timeout_s: a worker that plays one job for so long counts as dead.
     """
 
     workers: int = 1
@@ -50,14 +53,17 @@ def run_jobs(
     progress: bool = True,
     retry_errors: bool = False,
 ) -> list[Outcome]:
-    """Play the jobs that the journal lacks; the outcomes of all of them, in their order.
+    """Play the jobs that the journal lacks, and return the outcomes of all of them, in their order.
 
-    make_worker must be picklable; it is called once in each worker. A job whose worker dies is played again,
-    and discarded with the cause "worker died 3 times" when that goes on. An exception in `play` discards its
-    job with the cause "error: <its type>", its traceback goes to the journal's folder `errors`, and the rest is
-    played; errors are told of at the end, and WorkerError is raised after 5 in a row. Neither is a failure of
-    the robot; retry_errors plays them again. progress: show it on standard error.
+    A job whose worker dies is played again, and discarded with the cause "worker died 3 times" when that goes on. An
+    exception in `play` discards its job with the cause "error: <its type>", its traceback goes to the journal's folder
+    `errors`, and the rest is played; errors are told of at the end, and WorkerError is raised after 5 in a row. Neither
+    is a failure of the robot.
     After Ctrl-C (KeyboardInterrupt) or a crash the same call goes on; only running episodes are lost.
+
+    make_worker: it must be picklable, and is called once in each worker.
+    progress: show it on standard error.
+    retry_errors: play jobs again that ended in an error or with dead workers.
     """
     twice = [job for job, count in Counter(jobs).items() if count > 1]
     if twice:
@@ -114,11 +120,11 @@ def _play(
 
 
 def _make_pool(make_worker: MakeWorker, journal: DataJournal, backend: BackendConfig) -> Pool:
-    make_server = functools.partial(WorkerServer, make_worker)
+    make_handler = functools.partial(WorkerHandler, make_worker)
     if backend.ray is None:
-        where = Processes(make_server, journal.out)
+        where = Processes(make_handler, journal.out)
     else:
-        where = RayWorkers(make_server, backend.ray, backend.workers, backend.cpus_per_worker, backend.gpus_per_worker)
+        where = RayWorkers(make_handler, backend.ray, backend.workers, backend.cpus_per_worker, backend.gpus_per_worker)
     return Pool(where, backend.workers, backend.timeout_s, build_attempts=ATTEMPTS)
 
 

@@ -18,8 +18,12 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a job. kept: its episode is stored. cause: why it was discarded, "" if it was not;
-    outcomes are counted by it, so it names a kind. steps: of the episode. seconds: of wall time.
+    """What became of a job.
+
+    kept: whether its episode is stored.
+    cause: why it was discarded, "" if it was not; outcomes are counted by it, so it names a kind.
+    steps: the length of the episode.
+    seconds: the wall time that it took.
     report: JSON data for whoever wants to know more (timings per stage, retries, ...).
     """
 
@@ -65,8 +69,8 @@ class Worker(Protocol):
 MakeWorker = Callable[[], Worker]  # picklable; called once in each process
 
 
-class WorkerServer:
-    """A worker as pools know it (`predimem.jobs.pool.Server`)."""
+class WorkerHandler:
+    """A worker as pools know it (`predimem.jobs.pool.JobHandler`)."""
 
     def __init__(self, make_worker: MakeWorker):
         self._worker = make_worker()

@@ -1,6 +1,6 @@
 """Which bodies of a scene a camera cannot see because they are outside its field of view.
 
-Software drivers are slow per triangle, seen or not: a wrist camera sees a hand, and used to pay for an arm.
+Software drivers are slow per triangle, seen or not: a wrist camera sees a gripper, and used to pay for an arm.
 """
 
 from __future__ import annotations

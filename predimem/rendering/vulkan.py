@@ -48,8 +48,9 @@ class VulkanError(RuntimeError):
 class Driver:
     """A Vulkan driver that was found, and why it was chosen.
 
-    icd: its manifest; None where there is none to name (kind "none", several named by the user, or an
-    NVIDIA driver for which SAPIEN writes the manifest). by_loader: the Vulkan loader finds it unaided.
+    icd: its manifest; None where there is none to name (kind "none", several named by the user, or an NVIDIA driver for
+    which SAPIEN writes the manifest).
+    by_loader: the Vulkan loader finds it unaided.
     device: its name for `sapien.Device` and ManiSkill's `render_backend`.
     """
 

@@ -14,8 +14,13 @@ LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
 @dataclass(frozen=True)
 class ModelsConfig:
-    """weights: a folder with the folders `planner` and `actor` name; null: the shipped ones. device: of both
-    (`cpu`, `cuda`, ...). planner `instruction`: no planner, the subtask is the whole task. seed: of S1's noise."""
+    """Which models are served.
+
+    weights: a folder with the folders that `planner` and `actor` name; null: the shipped ones.
+    device: where both run (`cpu`, `cuda`, ...).
+    planner: `instruction` stands for no planner; the subtask is then the whole task.
+    seed: of S1's noise.
+    """
 
     weights: str | None = None
     planner: str = "planner"
@@ -27,10 +32,15 @@ class ModelsConfig:
 
 @dataclass(frozen=True)
 class RobotConfig:
-    """control_hz: control steps a second. hold: the action that keeps the robot where it is, before any other was
-    sent; hold_keeps: indices of the actions whose last value is repeated instead (a gripper; with absolute joint
-    angles all of them). example_prompt: a task, for clients that want to try. action_horizon: rows of `actions` in
-    a reply; null: as many as the agent executes before it asks S1 again."""
+    """The robot that is controlled.
+
+    control_hz: control steps a second.
+    hold: the action that keeps the robot where it is before any other was sent.
+    hold_keeps: indices of the actions whose last value is repeated instead (a gripper; with absolute joint angles all
+    of them).
+    example_prompt: a task, for clients that want to try.
+    action_horizon: how many rows `actions` has in a reply; null: as many as the agent executes before it asks S1 again.
+    """
 
     control_hz: float = 20.0
     hold: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
@@ -49,13 +59,17 @@ class RobotConfig:
 
 @dataclass(frozen=True)
 class LimitsConfig:
-    """What is refused rather than queued. Sizes in bytes, times in seconds.
+    """What is refused rather than queued. Sizes are in bytes, times in seconds.
 
-    array_bytes: of one array or decoded image. prompt_characters: of a task. deadline_s: from a request's arrival
-    to its reply; a client may ask for less. queued_s1: observations that wait for the actor. idle_s: how long a
-    session without requests is kept in memory; spare_s: how long it is safe from being evicted for a new one.
-    bad_messages: faulty messages in a row after which a connection is closed. send_s: how long a client may take
-    to read a reply. drain_s: what SIGTERM leaves requests that are under way.
+    array_bytes: the size of one array or decoded image.
+    prompt_characters: the length of a task.
+    deadline_s: the time from a request's arrival to its reply; a client may ask for less.
+    queued_s1: how many observations may wait for the actor.
+    idle_s: how long a session without requests is kept in memory.
+    spare_s: how long it is safe from being evicted for a new one.
+    bad_messages: faulty messages in a row after which a connection is closed.
+    send_s: how long a client may take to read a reply.
+    drain_s: the time that SIGTERM leaves to requests under way.
     """
 
     connections: int = 64
@@ -79,8 +93,11 @@ class LimitsConfig:
 
 @dataclass(frozen=True)
 class BatchConfig:
-    """Requests of several sessions in one forward pass: up to `size`; wait_s: how long one waits for company.
-    0: a batch is what came while the model was busy with the last one."""
+    """Requests of several sessions in one forward pass.
+
+    size: how many requests there are in it at most.
+    wait_s: how long one waits for company. With 0 a batch is what came while the model was busy with the last one.
+    """
 
     size: int = 8
     wait_s: float = 0.0
@@ -92,9 +109,13 @@ class BatchConfig:
 
 @dataclass(frozen=True)
 class PlannerProcessConfig:
-    """timeout_s: an answer that takes longer counts as hung, and the process is restarted. build_s: loading the
-    model. restart_s: the pause before a restart, doubled each time in a row up to a minute. log_dir: where the
-    process's own output goes; null: the state folder, or a temporary one."""
+    """The planner's own process.
+
+    timeout_s: an answer that takes longer counts as hung, and the process is restarted.
+    build_s: how long loading the model may take.
+    restart_s: the pause before a restart, doubled each time in a row up to a minute.
+    log_dir: where the process's own output goes; null: the state folder, or a temporary one.
+    """
 
     timeout_s: float = 20.0
     build_s: float = 600.0
@@ -104,8 +125,12 @@ class PlannerProcessConfig:
 
 @dataclass(frozen=True)
 class AccessConfig:
-    """api_key_file: a file with the key that clients send (`Authorization: Api-Key ...`); needed for addresses
-    other than loopback. tls_certificate, tls_key: PEM files; null: no TLS."""
+    """Who may connect.
+
+    api_key_file: a file with the key that clients send (`Authorization: Api-Key ...`); addresses other than loopback
+    need one.
+    tls_certificate, tls_key: PEM files; null: no TLS.
+    """
 
     api_key_file: str | None = None
     tls_certificate: str | None = None
@@ -118,10 +143,14 @@ class AccessConfig:
 
 @dataclass(frozen=True)
 class StateConfig:
-    """dir: where episodes are kept so that they survive a restart; null: in memory alone. sync: wait for the disk,
-    which survives a power cut too, not only a kill. image_every_steps: besides keyframes, one image of so many
-    control steps is kept, for looking at past episodes. episodes: how many are kept, the last used ones.
-    journal: of the database, `wal`, or `rollback` where processes of several machines share the folder."""
+    """What is kept of episodes.
+
+    dir: where episodes are kept so that they survive a restart; null: in memory alone.
+    sync: wait for the disk, so that they survive a power cut too, not only a kill.
+    image_every_steps: besides keyframes, one image of so many control steps is kept, for looking at past episodes.
+    episodes: how many are kept, the last used ones.
+    journal: of the database: `wal`, or `rollback` where processes of several machines share the folder.
+    """
 
     FORMER_NAMES: ClassVar[dict[str, str]] = {"picture_every_steps": "image_every_steps"}
 
@@ -138,11 +167,13 @@ class StateConfig:
 
 @dataclass(frozen=True)
 class ClusterConfig:
-    """address: of a Ray cluster (`auto`, `host:6379`), `local` for one of this machine; null: one server, no cluster.
+    """A Ray cluster of replicas behind one gateway.
 
-    replicas: each has an actor and a planner; with max_replicas above it, Ray Serve adds replicas while there are
-    more than target_ongoing_requests requests under way for each. join: an application of this name is there already
-    and gets another gateway.
+    address: of a Ray cluster (`auto`, `host:6379`), `local` for one of this machine; null: one server, no cluster.
+    replicas: how many there are; each has an actor and a planner.
+    max_replicas: above `replicas`, Ray Serve adds replicas while there are more requests under way than
+    `target_ongoing_requests` for each.
+    join: an application of this name is there already and gets another gateway.
     """
 
     address: str | None = None
@@ -164,8 +195,12 @@ class ClusterConfig:
 
 @dataclass(frozen=True)
 class ServeConfig:
-    """default_prompt: the task of clients that send none; null: they are refused. time: `real`, or `simulated` with
-    its latencies, in which the same observations give the same actions on every machine."""
+    """All that `predimem serve` is told.
+
+    default_prompt: the task of clients that send none; null: they are refused.
+    time: `real`, or `simulated` with its latencies, in which the same observations give the same actions on every
+    machine.
+    """
 
     host: str = "127.0.0.1"
     port: int = 8000

@@ -19,7 +19,7 @@ from predimem.serving.accounts import accounted
 from predimem.serving.config import ServeConfig
 from predimem.serving.metrics import Metrics, gpu_memory_bytes
 from predimem.serving.planner_process import PlannerProcess
-from predimem.serving.planners import SharedPlanner, SharedPlanners, TaskPlanners
+from predimem.serving.planners import BatchedPlanner, SharedPlanner, WholeTaskPlanner
 from predimem.serving.policies import SharedPolicy
 from predimem.serving.refusal import Refusal
 from predimem.serving.request import read_request
@@ -132,7 +132,7 @@ class Engine:
     def _make_planner(self) -> SharedPlanner:
         config, served = self.config, self.served
         if served.make_planner is None:
-            return TaskPlanners()
+            return WholeTaskPlanner()
         process_config = config.s2_process
         if process_config.log_dir is None and config.state.dir is not None:
             from dataclasses import replace
@@ -140,7 +140,7 @@ class Engine:
             process_config = replace(process_config, log_dir=str(Path(config.state.dir) / "log"))
         self._process = PlannerProcess(served.make_planner, self._example(), process_config, self._planner_lost)
         wait_s = process_config.timeout_s * 2
-        return SharedPlanners(self._process, config.limits.sessions, config.s2_batches, wait_s, self.metrics)
+        return BatchedPlanner(self._process, config.limits.sessions, config.s2_batches, wait_s, self.metrics)
 
     def _example(self) -> MemorySnapshot:
         """A first snapshot for the planner to warm up with."""

@@ -9,8 +9,8 @@ import json
 from typing import Protocol
 
 from predimem.serving.engine import Engine, status
+from predimem.serving.http_reply import TEXT, Page
 from predimem.serving.page import routes
-from predimem.serving.page.reply import TEXT, Page
 
 
 class Healthy(Protocol):

@@ -33,8 +33,8 @@ class PlannerGone(RuntimeError):
     """There is no planner at the moment; says why."""
 
 
-class PlannerServer:
-    """The far end: plans batches. One snapshot that cannot be planned does not spoil the others' plans."""
+class PlannerHandler:
+    """The far end: it plans batches. One snapshot that cannot be planned does not spoil the others' plans."""
 
     def __init__(self, make_planner: Callable[[], Planner], warm_up: bytes):
         self._planner = make_planner()
@@ -83,7 +83,7 @@ class PlannerProcess:
         folder = Path(config.log_dir or tempfile.mkdtemp(prefix="predimem-serve-"))
         folder.mkdir(parents=True, exist_ok=True)
         self.log_file = folder / LOG_FILE
-        self._make_server = partial(PlannerServer, make_planner, wire.pack(_snapshot_data(warm_up)))
+        self._make_handler = partial(PlannerHandler, make_planner, wire.pack(_snapshot_data(warm_up)))
         self._config = config
         self._on_restart = on_restart
         self._handle: ProcessHandle | None = None
@@ -100,7 +100,7 @@ class PlannerProcess:
 
     def start(self) -> None:
         """Build the process and wait until it has planned once. Raises PlannerGone with the cause."""
-        handle = ProcessHandle(self._make_server, str(self.log_file))
+        handle = ProcessHandle(self._make_handler, str(self.log_file))
         self._handle = handle
         self._overdue_s = time.monotonic() + self._config.build_s
         if self._stop.is_set():

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class SharedPlanner(Protocol):
-    """A planner that several sessions ask at once; see `SharedPlanners` and `TaskPlanners`."""
+    """A planner that several sessions ask at once; see `BatchedPlanner` and `WholeTaskPlanner`."""
 
     def plan(self, snapshot: MemorySnapshot, cancellation: Cancellation) -> Plan: ...
 
@@ -35,8 +35,8 @@ class SharedPlanner(Protocol):
     def close(self) -> None: ...
 
 
-class SharedPlanners:
-    """One planner process, asked in batches."""
+class BatchedPlanner:
+    """A `SharedPlanner` that asks one planner process for the plans of several sessions at once, in batches."""
 
     def __init__(self, process: PlannerProcess, sessions: int, batches: BatchConfig, wait_s: float, metrics: Metrics):
         self._process = process
@@ -72,8 +72,8 @@ class SharedPlanners:
         return plans
 
 
-class TaskPlanners:
-    """Without a planner the subtask is the whole task: a reactive policy behind the same protocol."""
+class WholeTaskPlanner:
+    """A `SharedPlanner` for a reactive policy, which has no planner: the subtask is the whole task."""
 
     trouble = ""
     depth = 0

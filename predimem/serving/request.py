@@ -28,8 +28,13 @@ _MARKUP = re.compile(r"[<>\x00-\x08\x0b-\x1f\x7f]")
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """One observation. step: the control step that it was made at; executed: how many actions of the last reply were
-    carried out since the last observation; None where the client does not say. deadline_s: from arrival."""
+    """One observation.
+
+    step: the control step that it was made at.
+    executed: how many actions of the last reply were carried out since the last observation; None where the client does
+    not say.
+    deadline_s: the time from its arrival in which an answer is of use.
+    """
 
     images: Mapping[str, np.ndarray]
     state: np.ndarray

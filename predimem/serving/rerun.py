@@ -12,7 +12,7 @@ import numpy as np
 from predimem.core.episodes import Episode
 from predimem.core.files import AtomicWrite
 from predimem.serving.config import StateConfig
-from predimem.serving.page.images import jpeg
+from predimem.serving.jpeg import jpeg
 from predimem.serving.store import EpisodeStore, StoredEpisode
 
 
@@ -20,8 +20,11 @@ from predimem.serving.store import EpisodeStore, StoredEpisode
 class Recording:
     """One episode, whatever it comes from.
 
-    images: (step, camera -> uint8 [H, W, 3]), steps ascending. spans: (first step, subtask). keyframes: steps.
-    numbers: name -> (step, value), such as the planner's confidence. vectors: name -> float [T, D], a row a step.
+    images: (step, camera -> uint8 [H, W, 3]), steps ascending.
+    spans: (first step, subtask).
+    keyframes: their steps.
+    numbers: name -> (step, value), such as the planner's confidence.
+    vectors: name -> float [T, D], a row for each step.
     """
 
     name: str

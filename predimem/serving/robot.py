@@ -31,8 +31,10 @@ class RobotSpec:
 class Served:
     """The models, as `predimem.serving.models.make_served` gives them.
 
-    make_planner: builds S2 in its own process, so it can be pickled; None: there is no planner, the task is the
-    subtask. memory: the memory that the planner was trained with. weights: model -> hash.
+    make_planner: builds S2 in its own process, so it can be pickled; None: there is no planner, and the task
+    is the subtask.
+    memory: the memory that the planner was trained with.
+    weights: model -> hash.
     """
 
     robot: RobotSpec

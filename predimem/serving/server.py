@@ -24,7 +24,7 @@ from websockets.http11 import Request, Response
 from predimem.serving import wire
 from predimem.serving.access import Access, tls_context
 from predimem.serving.config import ServeConfig
-from predimem.serving.page.reply import TEXT, Page
+from predimem.serving.http_reply import TEXT, Page
 from predimem.serving.pages import open_page, page
 from predimem.serving.refusal import Refusal
 

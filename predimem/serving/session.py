@@ -18,13 +18,13 @@ from predimem.core.types import Frame, MemorySnapshot, Observation, Plan, Tick
 from predimem.serving.bank import SessionBank, restore
 from predimem.serving.config import ServeConfig
 from predimem.serving.metrics import Metrics
-from predimem.serving.page.watch import EpisodeWatch
 from predimem.serving.planners import SessionPlanner, SharedPlanner
 from predimem.serving.policies import SessionPolicy, SharedPolicy
 from predimem.serving.refusal import Refusal
 from predimem.serving.request import Request
 from predimem.serving.robot import Served, make_hold
 from predimem.serving.store import EpisodeStore, NotOwner
+from predimem.serving.watch import EpisodeWatch
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ class Session:
         self._lock = threading.Lock()
         self._instruction: str | None = None
         self._key: int | None = None  # of the store
-        self._imaged_step: int | None = None
+        self._last_image_step: int | None = None  # the last one of which the store keeps images
         self._resumed = False
         self._memory_from = 0
         self._reply: dict[str, Any] | None = None
@@ -149,13 +149,13 @@ class Session:
         self._agent.reset(prompt, self.episode_id)
         self.watch.begin()
         self._planner.go_on()
-        self._reply, self._imaged_step, self._resumed = None, None, stored is not None
+        self._reply, self._last_image_step, self._resumed = None, None, stored is not None
         if stored is not None:
             assert store is not None
             restore(self._bank, self._agent.resume, store, stored, self._parts.served.robot.state_dim)
             self.watch.resume(stored.plans)
             self._key = stored.key
-            self._imaged_step = max(stored.image_steps, default=None)
+            self._last_image_step = max(stored.image_steps, default=None)
             self._memory_from = min(stored.image_steps, default=0)
         else:
             self._key = store.begin(self.episode_id, prompt) if store is not None else None
@@ -239,10 +239,10 @@ class Session:
     def _images_of(self, snapshot: MemorySnapshot, plan: Plan) -> dict[int, Frame]:
         frames = {frame.step: frame for frame in (*snapshot.keyframes, *snapshot.recent)}
         wanted = {step: frames[step] for step in plan.keyframe_steps if step in frames}
-        last = self._imaged_step
+        last = self._last_image_step
         if last is None or snapshot.step >= last + self._parts.config.state.image_every_steps:
             wanted[snapshot.step] = frames[snapshot.step]
-            self._imaged_step = snapshot.step
+            self._last_image_step = snapshot.step
         return wanted
 
 

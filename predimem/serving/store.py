@@ -79,7 +79,12 @@ class StoredPlan:
 
 @dataclass(frozen=True)
 class StoredEpisode:
-    """key: its number in this store. plans: oldest first. image_steps: control steps with images, sorted."""
+    """An episode that is kept on disk.
+
+    key: its number in this store.
+    plans: the planner's answers, oldest first.
+    image_steps: the control steps with images, sorted.
+    """
 
     key: int
     episode_id: str

@@ -23,8 +23,8 @@ from memory_bank import MemoryConfig
 from predimem.core.types import Tick
 from predimem.serving.page.past import keyframes_held
 from predimem.serving.page.routes import POLICY, shell
-from predimem.serving.page.watch import ANSWERS, SPANS, EpisodeWatch
 from predimem.serving.store import StoredEpisode, StoredPlan
+from predimem.serving.watch import ANSWERS, SPANS, EpisodeWatch
 from tests.serving.support import ServerProcess, observe, small_server
 
 KEY = "a key of sixteen+ characters, é"

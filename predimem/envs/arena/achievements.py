@@ -17,7 +17,12 @@ AGAIN, AHEAD, ELSEWHERE = "again", "ahead", "elsewhere"
 
 @dataclass
 class _Goal:
-    """done: a predicate. stages: those of this episode that it ends; other_stages: those of other variants."""
+    """One predicate that the robot may fulfil, whether it is due or not.
+
+    done: the predicate.
+    stages: the stages of this episode that it ends.
+    other_stages: those of the task's other variants.
+    """
 
     subtask: Any
     done: Any
@@ -26,13 +31,13 @@ class _Goal:
     away: int = 0
 
 
-class UndueDeeds:
-    """Watches one episode. Deeds are told as "kind: label", where kind is
+class UndueAchievements:
+    """Watches one episode for stages that are achieved though they are not due. They are told as "kind: label".
 
-    `again`: what an earlier stage asked for and was done: a drawer that was opened before, or an object in the
-    hand that is not the one of the stage that is due;
-    `ahead`: what only a later stage asks for;
-    `elsewhere`: what would be due, were the hidden state another: the object in the other drawer.
+    `again`: an earlier stage asked for it and it was done, such as a drawer that was opened before, or an object in the
+    gripper that is not the one of the stage that is due.
+    `ahead`: only a later stage asks for it.
+    `elsewhere`: it would be due if the hidden state were another, such as the object in the other drawer.
 
     Pours into the true receiver are not among them: the environment counts them itself. Nor is closing something
     again, or picking up again what was dropped.
@@ -52,15 +57,15 @@ class UndueDeeds:
         since, self._due = self._due, due
         world = self._simulation.world()
         subtasks = self._simulation.variant().subtasks
-        deeds = []
+        achieved = []
         for goal in self._goals:
             if not self._newly(goal, world):
                 continue
             held = subtasks[min(due, len(subtasks) - 1)].object
             kind = _kind(goal, since, due, held)
             if kind:
-                deeds.append(f"{kind}: {goal.subtask.label}")
-        return tuple(deeds)
+                achieved.append(f"{kind}: {goal.subtask.label}")
+        return tuple(achieved)
 
     def _newly(self, goal: _Goal, world: Any) -> bool:
         if bool(goal.done(world)[0]):
@@ -69,7 +74,7 @@ class UndueDeeds:
         if goal.away >= AWAY_LOOKS:  # it is away for long enough, whatever it has left behind
             return False
         stays = goal.done.lasting()
-        if stays is None or not bool(stays(world)[0]):  # else the hand is at an object that is in its place
+        if stays is None or not bool(stays(world)[0]):  # else the gripper is at an object that is in its place
             goal.away += 1
         return False
 

@@ -1,7 +1,6 @@
-"""Attempts at the stage that is due that came to nothing: a grasp of nothing, a thing that was dropped, a drawer
-that was left half open.
+"""Failed attempts at the stage that is due: a grasp of nothing, a thing that was dropped, a drawer left half open.
 
-This is seen in the true state. Whether the attempt was meant for the stage that is due, what was named has to tell.
+They are seen in the true state. Only what the agent said tells whether it meant the stage that is due.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from predimem.envs.arena.achievements import LOOK_STEPS
 
 DROPPED, MISSED, STOPPED = "dropped", "missed grasp", "stopped short"
 
-AWAY_M = 0.09  # from the TCP to the centre of a thing that is not in the hand
+AWAY_M = 0.09  # from the TCP to the centre of a thing that is not in the gripper
 LIFTED_M = 0.05
 GRACE_LOOKS = 5  # a stage that is passed within 1 s of letting go was no failure
 GAP_SHUT_M, GAP_OPEN_M = 0.006, 0.03  # between the fingers: around nothing, and ready to grasp

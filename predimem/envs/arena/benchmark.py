@@ -22,9 +22,12 @@ EXPERTS = "datagen.experts.arena"
 
 @dataclass(frozen=True)
 class ArenaOptions(EnvironmentOptions):
-    """image_px: width and height of the images. inverse_kinematics: who turns the actions of learned actors
-    (`pd_ee_delta_pose`) into joint angles: our solver, as in the data that they were trained on, or ManiSkill's
-    controller, which is slower."""
+    """How the arena is played.
+
+    image_px: the width and height of the images.
+    inverse_kinematics: who turns the actions of learned actors (`pd_ee_delta_pose`) into joint angles: `predimem`, our
+    solver, as in the data that they were trained on, or `maniskill`, its controller, which is slower.
+    """
 
     image_px: int = 128
     inverse_kinematics: Literal["predimem", "maniskill"] = "predimem"
@@ -46,7 +49,7 @@ class ArenaBenchmark(Benchmark):
     environments_kept = 1  # of 26 tasks all environments together would not fit
 
     def version(self) -> str:
-        return suite.suite_version()
+        return suite.benchmark_version()
 
     def all_tasks(self) -> tuple[str, ...]:
         return tuple(task.name for task in TASKS)

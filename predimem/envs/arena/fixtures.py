@@ -13,14 +13,19 @@ ROBOT_BASE_M = (-0.615, 0.0, 0.0)
 REST_QPOS_RAD = (0.0, 0.3927, 0.0, -1.9635, 0.0, 2.3562, 0.7854)
 
 SPAWN_LOW_M, SPAWN_HIGH_M = (-0.30, -0.12), (-0.08, 0.12)  # x, y of objects that start on the table
-SPAWN_SPACING_M = 0.14  # the open hand is 21 cm wide: it comes down on one without touching another
+SPAWN_SPACING_M = 0.14  # the open gripper is 21 cm wide: it comes down on one without touching another
 
 Kind = Literal["cabinet", "microwave", "basket", "drainer", "plate", "frying_pan", "mug", "shelf"]
 
 
 @dataclass(frozen=True)
 class FixtureSpec:
-    """kind: what is built; position_m: its mean place; jitter_m: half the side of the square it is drawn from."""
+    """A fixture and where it stands.
+
+    kind: what is built.
+    position_m: its mean place.
+    jitter_m: half the side of the square that its place is drawn from.
+    """
 
     kind: Kind
     position_m: tuple[float, float]

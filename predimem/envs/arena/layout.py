@@ -16,9 +16,11 @@ Pose = tuple[np.ndarray, float]  # position [3] in metres, yaw in rad
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """One world's start. poses: fixtures, mats (by their place) and objects; all drawers and doors are shut.
+    """How one world starts. All drawers and doors are shut.
 
-    variant: index into the task's variants. qpos: float64 [9] of the robot.
+    poses: of fixtures, mats (by their place) and objects.
+    variant: the index into the task's variants.
+    qpos: float64 [9], the joints of the robot.
     """
 
     variant: int

@@ -16,11 +16,13 @@ FRICTION = 1.0
 
 @dataclass(frozen=True)
 class ObjectSpec:
-    """half_m: half extents; of a cylinder (axis z) radius, radius, half height.
+    """An object: what it collides as and what it looks like.
 
-    shape: what collides. form: what is seen; it stays within `half_m`, and its mouth, if it is
-    pourable, is in the middle of its top. colour: of what the label leaves free. label: an image of
-    `labels.PAINTERS`.
+    half_m: half extents; of a cylinder (axis z) radius, radius, half height.
+    shape: what collides.
+    form: what is seen; it stays within `half_m`, and its mouth, if it is pourable, is in the middle of its top.
+    colour: the colour of what the label leaves free.
+    label: an image of `labels.PAINTERS`.
     """
 
     shape: Literal["box", "cylinder"]

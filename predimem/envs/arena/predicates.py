@@ -20,7 +20,7 @@ LIFTED_M = 0.05  # a held object's lowest point is this far above where it reste
 GRASPED_M = 0.06  # and its centre this close to the TCP
 RELEASED_M = 0.09  # a placed object's centre is this far from the TCP
 RESTING_M_S = 0.05
-DRAWER_OPEN_M, DRAWER_CLOSED_M = 0.16, 0.015  # open: the hand has room behind the front
+DRAWER_OPEN_M, DRAWER_CLOSED_M = 0.16, 0.015  # open: the gripper has room behind the front
 DOOR_OPEN_RAD, DOOR_CLOSED_RAD = 1.5, 0.06
 UPRIGHT_COS = math.cos(math.radians(30.0))
 POUR_COS = math.cos(math.radians(75.0))  # the bottle's axis is tilted beyond 75 degrees
@@ -36,7 +36,7 @@ class Predicate(Protocol):
 
 @dataclass(frozen=True)
 class Held:
-    """In the hand, and lifted off what it rested on."""
+    """In the gripper, and lifted off what it rested on."""
 
     object: str
 

@@ -20,11 +20,15 @@ FAILURES = ("", "a pour that was not due", "an object fell off the table")
 
 @dataclass(eq=False)
 class Progress:
-    """All [N], int64. variant: the hidden state. stage: how many stages were passed, in their order.
+    """How far N worlds are; all fields are int64 [N].
 
-    pours: pours so far. tilt_steps: for how long the bottle has been pouring. tilted: 1 from a pour
-    until the bottle is upright again. failure: index into `FAILURES`. clipped: actions that were
-    outside the limits.
+    variant: the hidden state.
+    stage: how many stages were passed, in their order.
+    pours: how many pours there were so far.
+    tilt_steps: for how long the bottle has been pouring.
+    tilted: 1 from a pour until the bottle is upright again.
+    failure: the index into `FAILURES`.
+    clipped: how many actions were outside the limits.
     """
 
     variant: Tensor

@@ -23,12 +23,15 @@ class Skill(StrEnum):
 
 @dataclass(frozen=True)
 class Subtask:
-    """label: what the planner says (`predimem.core.subtask_labels`). target: the object (Move), place (Place),
-    receiver (Pour) or joint.
+    """One skill on one target, and the condition that ends it.
 
-    object: what the hand holds or picks; "" for Open and Close. A Place whose object is not held yet
-    begins by picking it. done: the stage predicate. memory: why the right decision cannot be seen in
-    the current observation alone (RoboMemArena, §10); None where it can.
+    label: what the planner says (`predimem.core.subtask_labels`).
+    target: the object (Move), the place (Place), the receiver (Pour) or the joint.
+    object: what the gripper holds or picks; "" for Open and Close. A Place whose object is not held yet begins by
+    picking it.
+    done: the stage predicate.
+    memory: why the correct decision cannot be seen in the current observation alone (RoboMemArena, §10); None where it
+    can.
     """
 
     label: str

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from predimem.core.types import Observation, StepResult
-from predimem.envs.arena.achievements import UndueDeeds
+from predimem.envs.arena.achievements import UndueAchievements
 from predimem.envs.arena.attempts import FailedAttempts
 
 VERSION = "1.1"  # to be raised whenever a task, a predicate or the scene changes so that figures change
@@ -24,7 +24,7 @@ ARM_JOINTS = 7
 GRIPPER_OPEN = 1.0
 
 
-def suite_version() -> str:
+def benchmark_version() -> str:
     """The suite and the simulator that figures were made with, for result files."""
     parts = ("mani_skill", "sapien")
     return ", ".join([f"arena {VERSION}", *(f"{name} {importlib.metadata.version(name)}" for name in parts)])
@@ -66,9 +66,9 @@ class ArenaEnvironment:
     `failure` (why the episode failed; empty while it has not), `pours` and `clipped_actions` so far.
     Stages are looked at with each image and when the episode ends, and repeated in between.
     For those who explain failures: `stage_due` (index of the stage that is due after this step; all stages
-    passed: their number), `stage_facts` (as JSON, see `predimem.evaluation.analysis.stages.StageFacts`) and `undue`
-    (what was achieved at this step and was not due, one a line: see `arena_deeds.UndueDeeds`), `failed_attempts`
-    (what came to nothing, one a line: see `arena_attempts.FailedAttempts`).
+    passed: their number), `stage_facts` (as JSON, see `predimem.evaluation.analysis.stages.StageFacts`), `undue`
+    (what was achieved at this step and was not due, one a line: see `achievements.UndueAchievements`) and
+    `failed_attempts` (what came to nothing, one a line: see `attempts.FailedAttempts`).
     """
 
     def __init__(self, env: Any, camera_every: int | None = 1, horizon: int | None = None):
@@ -111,7 +111,7 @@ class ArenaEnvironment:
         self._env.reset(seed=int(seed))
         self._step, self._images = 0, {}
         self._states = "." * self.simulation.task.stages
-        self._facts, self._deeds = _stage_facts(self.simulation), UndueDeeds(self.simulation)
+        self._facts, self._undue = _stage_facts(self.simulation), UndueAchievements(self.simulation)
         self._attempts = FailedAttempts(self.simulation)
         self._labels = "\n".join(subtask.label for subtask in self.simulation.variant().subtasks)
         return self._observe(self._looks())
@@ -141,7 +141,7 @@ class ArenaEnvironment:
                 "stage_states": self._states,
                 "stage_due": int(self.simulation.progress.stage[0]),
                 "stage_facts": self._facts,
-                "undue": "\n".join(self._deeds.look(self._step)),
+                "undue": "\n".join(self._undue.look(self._step)),
                 "failed_attempts": "\n".join(self._attempts.look(self._step)),
                 "failure": failure,
                 "pours": int(report["pours"][0]),

@@ -21,11 +21,15 @@ BUDGET_STEPS = {Skill.MOVE: 140, Skill.PLACE: 240, Skill.POUR: 320, Skill.OPEN: 
 
 @dataclass(frozen=True)
 class Task:
-    """task_id, title, category: of tasks 1 to 26 as released with RoboMemArena. name: of the Gymnasium id.
+    """One task of the arena.
 
-    objects, fixtures: what is in the scene besides the kitchen. variants: all values of the hidden
-    state; each is as likely. For the docs: drawn: what the variants differ in, empty where there is
-    one; remember: what its memory-dependent subtasks draw on, empty where there are none.
+    task_id, title, category: those of tasks 1 to 26 are as released with RoboMemArena.
+    name: of the Gymnasium id.
+    objects, fixtures: what is in the scene besides the kitchen.
+    variants: all values of the hidden state, each as likely as the others.
+    drawn: for the docs, what the variants differ in; empty where there is one variant.
+    remember: for the docs, what its memory-dependent subtasks draw on; empty where there are none.
+
     The labels of subtasks get the target behind them where the words that were given leave it open.
     Raises ValueError for a task that could not be built or judged (`task_checks`).
     """

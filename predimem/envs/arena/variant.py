@@ -15,7 +15,8 @@ from predimem.envs.arena.subtasks import Subtask, undoes
 class Variant:
     """One value of the hidden state.
 
-    instruction: what the robot is told. subtasks: in order; each one's `done` is one stage.
+    instruction: what the robot is told.
+    subtasks: the subtasks in order; the `done` of each is one stage.
     start: object -> the place that it starts in; the other objects of the task start on the table.
     mats: places with a coloured mat on their floor (a mark, nothing that can be touched).
     """

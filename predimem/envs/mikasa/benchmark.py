@@ -41,7 +41,7 @@ class MikasaBenchmark(Benchmark):
     robot = BareRobot(suite.hold_action, suite.ACTION_DIM, suite.CONTROL_HZ)
 
     def version(self) -> str:
-        return suite.suite_version()
+        return suite.benchmark_version()
 
     def all_tasks(self) -> tuple[str, ...]:
         raise ValueError("mikasa: say which --tasks to play, comma-separated, such as RememberColor9-VLA-v0")

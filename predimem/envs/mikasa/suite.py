@@ -29,7 +29,7 @@ GRIPPER_OPEN = 1.0
 Rendering = Literal["stock", "fast"]
 
 
-def suite_version() -> str:
+def benchmark_version() -> str:
     """The suite and the simulator that figures were made with, for result files."""
     parts = ("mikasa-robo-suite", "mani_skill", "sapien")
     return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in parts)

@@ -110,7 +110,7 @@ class WorkerPool:
     """Plays jobs in up to `size` processes. `start` before `play`; `close` when done."""
 
     def __init__(self, make_player: Callable[[], Player], out: Path, size: int, timeout_s: float):
-        self._pool = Pool(Processes(partial(_PlayerServer, make_player, out), out), size, timeout_s)
+        self._pool = Pool(Processes(partial(_PlayerHandler, make_player, out), out), size, timeout_s)
 
     def start(self) -> dict[str, Any]:
         """Start the first worker; its player's provenance. Raises EvaluationError if it cannot be built."""
@@ -132,7 +132,7 @@ class WorkerPool:
         self._pool.close(kill)
 
 
-class _PlayerServer:
+class _PlayerHandler:
     """A player in a worker process."""
 
     def __init__(self, make_player: Callable[[], Player], out: Path):

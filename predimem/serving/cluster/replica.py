@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from predimem.serving.command import SWITCH_S
 from predimem.serving.config import ServeConfig
 from predimem.serving.engine import Engine, status
+from predimem.serving.http_reply import Page
 from predimem.serving.logs import log_as_json
 from predimem.serving.memory import settle
-from predimem.serving.page.reply import Page
 from predimem.serving.pages import page
 from predimem.serving.refusal import Refusal
 from predimem.serving.robot import Served

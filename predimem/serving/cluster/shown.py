@@ -13,7 +13,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from predimem.serving.cluster.gateway import ASK_S, Gateway
-from predimem.serving.page.reply import TEXT, Page, json_page, missing
+from predimem.serving.http_reply import TEXT, Page, json_page, missing
 
 METRICS = "text/plain; version=0.0.4; charset=utf-8"
 _LIVE_EPISODE = re.compile(r"/page/live/([^/]+?)(?:\.json|/.+)")

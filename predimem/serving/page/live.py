@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from predimem.serving.page.images import jpeg
-from predimem.serving.page.reply import FOREVER, Page, json_page, missing
+from predimem.serving.engine import Engine
+from predimem.serving.http_reply import FOREVER, Page, json_page, missing
+from predimem.serving.jpeg import jpeg
 from predimem.serving.session import Session
-
-if TYPE_CHECKING:
-    from predimem.serving.engine import Engine
 
 
 def overview(engine: Engine) -> dict[str, Any]:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from memory_bank import MemoryConfig
 from predimem.core.types import Observation
 from predimem.serving.bank import SessionBank
-from predimem.serving.page.reply import FOREVER, Page, json_page, missing
+from predimem.serving.engine import Engine
+from predimem.serving.http_reply import FOREVER, Page, json_page, missing
 from predimem.serving.store import EpisodeStore, StoredEpisode
-
-if TYPE_CHECKING:
-    from predimem.serving.engine import Engine
 
 
 def past_episodes(engine: Engine) -> Page:

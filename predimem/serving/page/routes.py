@@ -12,15 +12,12 @@ import re
 import sqlite3
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from predimem.serving.engine import Engine
+from predimem.serving.http_reply import FOREVER, TEXT, Page, json_page, missing
 from predimem.serving.page.live import live_episode, live_image, overview
 from predimem.serving.page.past import past_episode, past_episodes, past_image
-from predimem.serving.page.reply import FOREVER, TEXT, Page, json_page, missing
-
-if TYPE_CHECKING:
-    from predimem.serving.engine import Engine
 
 log = logging.getLogger(__name__)
 STATIC = Path(__file__).parent / "static"

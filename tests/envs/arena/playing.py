@@ -36,7 +36,7 @@ def hold_still(env: Any) -> np.ndarray:
 
 
 def move_to(env: Any, target_m: np.ndarray, gripper: float, steps: int) -> None:
-    """With pd_ee_delta_pose, the hand as it is turned."""
+    """With pd_ee_delta_pose, the gripper as it is turned."""
     for _ in range(steps):
         ahead = target_m - env.unwrapped.world().tcp_m[0].numpy()
         action = np.zeros(7, np.float32)

@@ -1,4 +1,4 @@
-"""Undue deeds in the real physics: drawers and objects are put where a robot would."""
+"""Stages achieved though they were not due, in the real physics: drawers and objects are put where a robot would."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def environment() -> Iterator[ArenaEnvironment]:
     environment.close()
 
 
-def deeds(environment: ArenaEnvironment, steps: int) -> list[str]:
+def undue(environment: ArenaEnvironment, steps: int) -> list[str]:
     told = [str(hold(environment).info["undue"]) for _ in range(steps)]
     return [line for text in told for line in text.splitlines()]
 
 
 def move_drawer(environment: ArenaEnvironment, drawer: str, opening_m: float) -> list[str]:
     set_drawer(environment.simulation, drawer, opening_m)
-    return deeds(environment, AWAY)
+    return undue(environment, AWAY)
 
 
-def test_what_is_due_is_no_undue_deed(environment: ArenaEnvironment) -> None:
+def test_what_is_due_is_not_undue(environment: ArenaEnvironment) -> None:
     environment.reset(SEED)
-    assert deeds(environment, AWAY) == []
+    assert undue(environment, AWAY) == []
     for drawer in ("top_drawer", "middle_drawer", "bottom_drawer"):
         assert move_drawer(environment, drawer, OPEN_M) == []
         assert move_drawer(environment, drawer, 0.0) == []
@@ -50,35 +50,35 @@ def test_what_is_due_is_no_undue_deed(environment: ArenaEnvironment) -> None:
 
 def test_a_drawer_that_is_opened_again(environment: ArenaEnvironment) -> None:
     environment.reset(SEED)
-    assert deeds(environment, AWAY) == []
+    assert undue(environment, AWAY) == []
     assert move_drawer(environment, "top_drawer", OPEN_M) == []
     assert move_drawer(environment, "top_drawer", 0.0) == []
     assert move_drawer(environment, "top_drawer", OPEN_M) == ["again: open top drawer"]
-    assert move_drawer(environment, "top_drawer", 0.0) == []  # mending it is no deed
+    assert move_drawer(environment, "top_drawer", 0.0) == []  # putting it right is not counted
     assert move_drawer(environment, "bottom_drawer", OPEN_M) == ["ahead: open bottom drawer"]
     assert hold(environment).info["stage_due"] == 2
 
 
 def test_a_drawer_that_trembles_is_opened_once(environment: ArenaEnvironment) -> None:
     environment.reset(SEED)
-    deeds(environment, AWAY)
+    undue(environment, AWAY)
     assert move_drawer(environment, "top_drawer", OPEN_M) == []
     set_drawer(environment.simulation, "top_drawer", 0.159)
-    assert deeds(environment, 8) == []
+    assert undue(environment, 8) == []
     assert move_drawer(environment, "top_drawer", OPEN_M) == []
 
 
 def test_the_butter_is_put_away_before_all_was_inspected(environment: ArenaEnvironment) -> None:
     environment.reset(SEED)
-    deeds(environment, AWAY)
+    undue(environment, AWAY)
     drawer = environment.simulation.variant().start["cookies"]
     label = f"place butter into {drawer.removesuffix('_drawer')} drawer"
     set_drawer(environment.simulation, drawer, OPEN_M)
-    deeds(environment, AWAY)
+    undue(environment, AWAY)
     drop_into_drawer(environment, "butter")
-    assert f"ahead: {label}" in deeds(environment, AWAY)
+    assert f"ahead: {label}" in undue(environment, AWAY)
     put(environment.simulation, "butter", (-0.2, 0.0, 0.05))
-    assert deeds(environment, AWAY) == []
+    assert undue(environment, AWAY) == []
 
 
 def test_pouring_into_the_other_mug() -> None:

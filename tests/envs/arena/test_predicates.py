@@ -77,7 +77,7 @@ def test_held_is_at_most_six_centimetres_from_the_tcp(direction: tuple[int, int,
 
 
 def test_held_is_near_and_lifted_in_the_same_world() -> None:
-    """Both; in the hand but on the table; lifted by something else; neither."""
+    """Both; in the gripper but on the table; lifted by something else; neither."""
     low, high, away = [0.0, 0.0, 0.02], [0.0, 0.0, 0.2], [0.3, 0.0, 0.2]
     world = made(4, {"butter": [high, low, high, low]}, tcp=[high, low, away, away])
     assert answers(Held("butter"), world) == [True, False, False, False]
@@ -168,7 +168,7 @@ def test_placed_is_inside() -> None:
 
 
 def test_placed_is_all_of_it_in_the_same_world() -> None:
-    """All; in the hand; beside the place; high above it; moving; standing beside the place in the hand."""
+    """All; in the gripper; beside the place; high above it; moving; standing beside the place in the gripper."""
     offsets = [(0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.5, 0.0, 0.0), (0.0, 0.0, 0.3), (0.0, 0.0, 0.0), (0.5, 0.0, 0.0)]
     world = in_place("basket_left", offsets)
     for i in (1, 5):

@@ -167,7 +167,7 @@ def test_a_drawer_left_open_undoes_its_closing() -> None:
 
 
 def at_pouring(variants: list[int]) -> Played:
-    """Task 10 (red mug, white mug), with the bottle in the hand."""
+    """Task 10 (red mug, white mug), with the bottle in the gripper."""
     played = Played(10, variants)
     for i in range(len(variants)):
         played.scene.hold(i, "wine_bottle")

@@ -20,7 +20,7 @@ JOINT_SPEED_RAD_S = 1.2
 MAX_JOINT_STEP_RAD = 0.15
 OPEN, CLOSED = 1.0, -1.0
 DELTA_M, DELTA_RAD = 0.1, 0.1  # what an action of 1 commands in pd_ee_delta_pose
-HOME_FROM_REST_M = np.array([-0.15, 0.0, 0.10])  # at rest, the hand hides the drawers from agentview
+HOME_FROM_REST_M = np.array([-0.15, 0.0, 0.10])  # at rest, the gripper hides the drawers from agentview
 
 # In pd_ee_delta_pose the arm covers about 40 % of what is commanded in a step: paths wait for it.
 LAG_M, LAG_RAD = 0.05, 0.15  # a path goes on only when the arm is this near
@@ -32,10 +32,11 @@ Path = Callable[[float], tuple[np.ndarray, np.ndarray]]
 
 
 class Arm:
-    """position [3], rotation [3, 3]: the commanded TCP pose in the world. gripper: `OPEN` or `CLOSED`.
-
-    A motion changes the command and yields; `action()` turns the command into an action of the
+    """The arm of one world. A motion changes the command and yields; `action()` turns the command into an action of the
     environment's control mode (`pd_joint_pos` or `pd_ee_delta_pose`).
+
+    position [3], rotation [3, 3]: the commanded TCP pose in the world.
+    gripper: `OPEN` or `CLOSED`.
     """
 
     def __init__(self, env: Any):
@@ -156,7 +157,7 @@ class Arm:
     def travel(self, position: np.ndarray, rotation: np.ndarray, settle: int = 2) -> Motion:
         """To a far pose on an arc, in joint space: a straight line could pass too close to the base.
 
-        Only where nothing is in the way: between two poses of one height the hand stays near that height.
+        Only where nothing is in the way: between two poses of one height the gripper stays near that height.
         """
         q, _ = self.kinematics.solve(position, rotation)
         yield from self.joints(q, settle)

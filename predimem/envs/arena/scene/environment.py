@@ -43,7 +43,7 @@ ROBOT_MESHES = ("light", "stock")
 ROBOT_FLAT_M = 0.0015  # a third of a pixel of a camera with 256 px; spares two triangles in five
 # From over the robot's right side one sees into the drawers and into the microwave, and the arm hides little.
 AGENTVIEW_EYE_M, AGENTVIEW_TARGET_M, AGENTVIEW_FOV_RAD = (-0.36, -0.80, 1.18), (-0.065, -0.05, 0.05), 0.86
-# In front of the hand, between the fingers, and turned towards their tips.
+# In front of the gripper, between the fingers, and turned towards their tips.
 HAND_CAMERA_M, HAND_CAMERA_TILT_RAD, HAND_CAMERA_FOV_RAD = (0.06, 0.0, 0.045), 0.35, 1.4
 GROUND_M = -0.75
 
@@ -133,14 +133,14 @@ class ArenaEnv(BaseEnv):
     def _default_sensor_configs(self) -> list[CameraConfig]:
         scene = sapien_utils.look_at(AGENTVIEW_EYE_M, AGENTVIEW_TARGET_M)
         turned: Any = euler2quat(0.0, HAND_CAMERA_TILT_RAD - np.pi / 2, np.pi)
-        hand: Any = sapien.Pose(list(HAND_CAMERA_M), turned)
+        mount_pose: Any = sapien.Pose(list(HAND_CAMERA_M), turned)
         mount = self.agent.robot.links_map["panda_hand"]
 
         def pair(names: tuple[str, str], px: int) -> list[CameraConfig]:
             common: Any = {"width": px, "height": px, "near": 0.01, "far": 10, "shader_config": shader_config()}
             return [
                 CameraConfig(names[0], scene, fov=AGENTVIEW_FOV_RAD, **common),
-                CameraConfig(names[1], hand, fov=HAND_CAMERA_FOV_RAD, mount=mount, **common),
+                CameraConfig(names[1], mount_pose, fov=HAND_CAMERA_FOV_RAD, mount=mount, **common),
             ]
 
         return pair(CAMERAS, self.image_px) + (pair(DEPTH_CAMERAS, self._depth_px) if self._depth_px else [])

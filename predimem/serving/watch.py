@@ -20,7 +20,9 @@ LATENCIES = 25
 
 
 class EpisodeWatch:
-    """Written by the thread that answers the robot, read by any other. Bounded, whatever the episode's length.
+    """What one session did lately, bounded whatever the episode's length.
+
+    The thread that answers the robot writes it, and any other thread may read it.
 
     run: a new name for each beginning, so that a step of an episode that began anew is not taken for the old one.
     """
@@ -65,7 +67,12 @@ class EpisodeWatch:
             self._note_subtask(tick.step, tick.subtask)
 
     def view(self) -> dict[str, Any]:
-        """Plain data. spans: [first step, subtask]; answers: [step, confidence or null]; rates per second."""
+        """What a session does now, as plain data.
+
+        spans: [first step, subtask].
+        answers: [step, confidence or null].
+        The rates are per second.
+        """
         now = time.monotonic()
         with self._lock:
             tick = self._tick
