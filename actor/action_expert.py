@@ -1,4 +1,4 @@
-"""π0.5's action expert: turns a noisy action chunk into its flow velocity, reading the prefix's KV."""
+"""π0.5's action expert. It reads the prefix's keys and values and turns a noisy action chunk into its flow velocity."""
 # ruff: noqa: F722 (shapes in annotations)
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class ActionExpert(nn.Module):
         prefix_mask: Bool[Tensor, "n p"],
         noisy_actions: Float[Tensor, "n h a"],
         time: Float[Tensor, " n"],
-        told: Float[Tensor, "n width"] | None = None,
+        hint: Float[Tensor, "n width"] | None = None,
     ) -> Float[Tensor, "n h a"]:
-        """told: added to what conditions the norms, beside the time."""
+        """hint: is added to the time's embedding, which conditions the norms (from `actor.tiny.locator`)."""
         n, horizon = noisy_actions.shape[:2]
         condition = F.silu(self.time_mlp_in(time_embedding(time, self.config.width)))
         condition = F.silu(self.time_mlp_out(condition))
-        if told is not None:
-            condition = condition + told
+        if hint is not None:
+            condition = condition + hint
         steps = torch.arange(horizon, device=time.device)
         rotary = rotary_embedding(prefix_mask.sum(-1, keepdim=True) + steps, self.config.head_dim)
         mask = torch.cat([prefix_mask, prefix_mask.new_ones(n, horizon)], dim=-1)[:, None]

@@ -16,7 +16,7 @@ from predimem.core.files import AtomicWrite
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """Everything that training goes on from. Random numbers are functions of (seed, step): none kept."""
+    """Everything that training goes on from. Random numbers are functions of (seed, step), so that none are kept."""
 
     step: int
     learner: dict[str, Any]

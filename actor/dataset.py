@@ -1,7 +1,7 @@
 """Frames of episodes, and batches as pure functions of (seed, step), so that training resumes exactly.
 
-One frame supervises several prompts: what the expert would do for each subtask is stored with the
-episode (`Episode.alternatives`), so that language, not the layout of the demonstrations, decides.
+One frame supervises several prompts. What the expert would do for each subtask is stored with the episode
+(`Episode.alternatives`), so that language decides, and not the layout of the demonstrations.
 """
 
 from __future__ import annotations
@@ -24,11 +24,15 @@ from predimem.core.seeds import refuse_evaluation_seed
 class SamplingConfig:
     """How a batch is drawn.
 
-    prompts_per_frame: prompts that share one image encoding. instruction_share: prompts that are the
-    task instruction (the reactive baseline's prompt), labelled with the goal's chunk and no target, which no
-    image shows; in episodes without a goal with chunk and target of the current subtask.
-    hold_share: prompts whose subtask has no target although others have; idle_share: frames in which
-    no subtask has a target. brightness and shift_px augment images; pointing targets move along.
+    frames_per_batch: how many frames a batch has.
+    prompts_per_frame: how many prompts share one image encoding.
+    instruction_share: the share of prompts that are the task's instruction, as the reactive policy gets it. Their label
+        is the goal's chunk, without a target, because no image shows it; in episodes without a goal it is the chunk
+        and the target of the current subtask.
+    hold_share: the share of prompts whose subtask has no target although others have one.
+    idle_share: the share of frames in which no subtask has a target.
+    brightness: how much the brightness of images is changed.
+    shift_px: images are shifted by up to this many pixels; pointing targets move along.
     """
 
     frames_per_batch: int = 12
@@ -49,11 +53,14 @@ class SamplingConfig:
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """b frames with g prompts each, n = b · g in frame order; physical units.
+    """b frames with g prompts each: n = b · g prompts in the order of the frames. All values are in physical units.
 
-    images: uint8 [b, C, H, W, 3]; state: float32 [b, D]; prompts: n subtasks or instructions;
-    chunks: float32 [n, H, A]; targets_m: float32 [n, 3] and pixels: float32 [n, C, 2] (fractions),
-    NaN where a prompt has none (for the task instruction see `SamplingConfig`).
+    images: uint8 [b, C, H, W, 3].
+    state: float32 [b, D].
+    prompts: n subtasks or instructions.
+    chunks: float32 [n, H, A], the labels.
+    targets_m: float32 [n, 3], where the target is; NaN where a prompt has none (for instructions see `SamplingConfig`).
+    pixels: float32 [n, C, 2], where each camera sees the target, in fractions of the image; NaN likewise.
     """
 
     images: np.ndarray
@@ -65,10 +72,13 @@ class Batch:
 
 
 class FrameSet:
-    """The frames of some episodes. Images are kept in memory as uint8 of the model's image size, or, without
-    `in_memory`, read from the episode files and resized for each batch, which gives the same batches.
+    """The frames of some episodes.
 
-    active: (episode, step) where some prompt has a target; idle: where every prompt means to hold.
+    Images are kept in memory as uint8 of the model's image size. Without `in_memory` they are read from the episode
+    files and resized for each batch, which gives the same batches.
+
+    active: each (episode, step) where some prompt has a target.
+    idle: each (episode, step) where every prompt means to hold still.
     """
 
     def __init__(
@@ -172,9 +182,10 @@ class FrameSet:
 def load_frame_sets(
     roots: str | Path | Sequence[str | Path], config: ActorConfig, val_every: int, memory_gb: float = math.inf
 ) -> tuple[FrameSet, FrameSet]:
-    """Training and validation frames of the episodes under one root or several; every `val_every`-th episode (in
-    the fixed order of `list_episodes`, root by root) is for validation. Evaluation seeds are refused. Images that
-    would take more than `memory_gb` in all are left in the files.
+    """Training and validation frames of the episodes under one root or several.
+
+    Every `val_every`-th episode, in the fixed order of `list_episodes`, root by root, is for validation. Evaluation
+    seeds are refused. Images that would take more than `memory_gb` in all are left in the files.
     """
     folders = [roots] if isinstance(roots, str | Path) else list(roots)
     paths = [path for folder in folders for path in list_episodes(folder)]

@@ -1,4 +1,4 @@
-"""What is optimised: the model with its training-only heads, and the figures that validate it."""
+"""The model with its training-only heads, as it is optimised, and the figures that validate it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weight names on disk: openpi's PyTorch names wherever openpi has the weight, ours elsewhere."""
+"""Weight names on disk. They are openpi's PyTorch names wherever openpi has the weight, and ours elsewhere."""
 
 from __future__ import annotations
 

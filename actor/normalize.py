@@ -1,4 +1,4 @@
-"""Normalisation statistics, kept beside the weights in openpi's `norm_stats.json` layout."""
+"""Normalisation statistics. They are kept beside the weights in the layout of openpi's `norm_stats.json`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""π0.5: images and a prompt make the prefix; the action expert integrates a flow that reads it.
+"""π0.5: images and a prompt make the prefix, and the action expert integrates a flow that reads it.
 
-Sized by config: the full model is SigLIP So400m + gemma_2b + gemma_300m (the defaults), the tiny one
-replaces SigLIP by a convolutional stem. Both are this one class. openpi's equations, in order:
+The config sizes the model. The full one is SigLIP So400m + gemma_2b + gemma_300m (the defaults); the tiny one has a
+convolutional stem in place of SigLIP. Both are this one class. openpi's equations, in order:
   prefix   = Gemma([image tokens, √d · prompt embeddings])     bidirectional, state is in the prompt
   x_t      = t · noise + (1 - t) · actions,   u = noise - actions
   v(x_t,t) = expert(x_t | adaRMS(t), prefix keys and values)
@@ -30,11 +30,20 @@ from actor.tiny.locator import POSE_DIM, Aim, Locator
 
 @dataclass(frozen=True)
 class Pi05Config:
-    """Sizes of the whole model. The defaults are pi05_base.
+    """Sizes of the whole model. The defaults are those of pi05_base.
 
-    state_dim: 0 writes the state into the prompt, as π0.5 does; else that many numbers become one token, as
-    in π0: shorter, and exact, which a model without pretraining needs. locate: add a `Locator` (conv only), which
-    needs the TCP's pose.
+    vision: which image encoder there is, "siglip" or "conv".
+    siglip, conv: the sizes of either encoder.
+    paligemma: the sizes of the prefix's language model.
+    action_expert: the sizes of the action expert.
+    num_cameras: how many cameras there are.
+    vocab_size: how many tokens the prompt's vocabulary has at most.
+    max_token_len: how many tokens a prompt has at most.
+    action_dim: how many numbers an action has.
+    action_horizon: how many actions a chunk has.
+    state_dim: 0 writes the state into the prompt, as π0.5 does. Otherwise so many numbers become one token, as in π0,
+        which is shorter and exact; a model without pretraining needs that.
+    locate: whether there is a `Locator`. It needs `vision: conv` and the TCP's pose.
     """
 
     vision: Literal["siglip", "conv"] = "siglip"
@@ -68,11 +77,15 @@ class Pi05Config:
 
 @dataclass(frozen=True, eq=False)
 class Prompted:
-    """Model input: b images, and n = b · g prompts about them, g for each image in turn.
+    """The model's input: b images, and n = b · g prompts about them, g for each image in turn.
 
-    images: [-1, 1], cameras in the config's order; image_mask: False where a camera is missing.
-    state: normalised, where the config has a state_dim. pose: where the config says `locate`, the TCP's position
-    in the robot's base frame in m, and the first two columns of its rotation.
+    images: values in [-1, 1], with the cameras in the config's order.
+    image_mask: False where a camera is missing.
+    tokens: the prompts' tokens.
+    token_mask: False where a prompt is padded.
+    state: the normalised state, where the config has a `state_dim`.
+    pose: where the config says `locate`, the TCP's position in the robot's base frame in m, and the first two columns
+        of its rotation.
     """
 
     images: Float[Tensor, "b c 3 y x"]
@@ -85,10 +98,13 @@ class Prompted:
 
 @dataclass(frozen=True, eq=False)
 class Prefix:
-    """What the expert needs of an observation, and what the training-only losses look at.
+    """What the action expert needs of an observation, and what the training-only losses look at.
 
-    pointing: logits over the cells of each camera's map (conv stem), else None. aim: where the config says
-    `locate`, else None.
+    cache: the keys and values of every layer.
+    mask: False where a token is padding.
+    image_tokens: the tokens of the images.
+    pointing: logits over the cells of each camera's map, with the conv stem; otherwise None.
+    aim: what the locator gives, where the config says `locate`; otherwise None.
     """
 
     cache: list[KeyValue]
@@ -178,8 +194,8 @@ class Pi05(nn.Module):
         """Flow velocity; with m = r · n, each of the prefix's n rows serves r chunks in turn."""
         times = len(noisy_actions) // len(prefix.mask)
         cache, mask = prefix.repeat(times)
-        told = None if prefix.aim is None else prefix.aim.condition.repeat_interleave(times, 0)
-        return self.action_expert(cache, mask, noisy_actions, time, told)
+        hint = None if prefix.aim is None else prefix.aim.condition.repeat_interleave(times, 0)
+        return self.action_expert(cache, mask, noisy_actions, time, hint)
 
     def loss(
         self, prefix: Prefix, actions: Float[Tensor, "m h a"], noise: Tensor, time: Float[Tensor, " m"]

@@ -1,4 +1,4 @@
-"""The actor as a `Policy`: an observation and a subtask in, an action chunk in physical units out."""
+"""The actor as a `Policy`, which turns an observation and a subtask into an action chunk in physical units."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from predimem.core.types import ActionChunk, Observation
 
 
 class ActorPolicy:
-    """Stateless: the noise is a function of the seed and the observation's step, nothing else."""
+    """The policy has no state: the noise is a function of the seed and the observation's step alone."""
 
     def __init__(self, actor: Actor, seed: int = 0, num_steps: int | None = None, device: str = "cpu") -> None:
         self.config = actor.config
@@ -31,8 +31,10 @@ class ActorPolicy:
         return self.infer_batch([observation], [subtask])[0]
 
     def infer_batch(self, observations: Sequence[Observation], subtasks: Sequence[str]) -> list[ActionChunk]:
-        """One chunk for each observation, in one forward pass; a chunk does not depend on its company, but for
-        rounding. Raises ValueError if an observation does not fit."""
+        """One chunk for each observation, in one forward pass. Raises ValueError if an observation does not fit.
+
+        A chunk does not depend on the other observations of the batch, except for rounding.
+        """
         for observation in observations:
             self._check(observation)
         cameras = self.config.cameras
@@ -45,7 +47,7 @@ class ActorPolicy:
         return [ActionChunk(o.step, self._gated(chunk), subtask) for o, chunk, subtask in asked]
 
     def _gated(self, chunk: np.ndarray) -> np.ndarray:
-        """The gripper open or closed, and the end cut off some steps after it changes."""
+        """The chunk with the gripper either open or closed, cut off some steps after the gripper changes."""
         gripper = self.config.gripper
         if gripper is None:
             return chunk

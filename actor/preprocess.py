@@ -1,4 +1,4 @@
-"""The one way from observations and labels to tensors and back, shared by training and inference."""
+"""Turns observations and labels into tensors and back. Training and inference share it."""
 # ruff: noqa: F722 (shapes in annotations)
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Training in rounds (DAgger): the actor of the last round plays, the expert labels what it met, training goes on.
+"""Training in rounds (DAgger): the actor of the last round plays, the expert labels what it met, and training goes on.
 
-Whoever calls this says how roll-outs are made: this package knows no simulator.
+The caller says how roll-outs are made, because this package knows no simulator.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from pathlib import Path
 from actor.train import CHECKPOINT_FILE, SUMMARY_FILE, ActorTrainConfig, DaggerConfig, train
 
 Collect = Callable[[Path | None, Path, int], None]
-"""(the actor's weights, None for the expert; folder for labelled episodes; round): makes what is missing there."""
+"""Makes the labelled episodes that are missing in a folder. Called with the weights of the actor that plays (None for
+the expert), the folder, and the number of the round."""
 
 
 def train_rounds(config: ActorTrainConfig, collect: Collect, progress: bool = True) -> Path:

@@ -1,4 +1,4 @@
-"""SigLIP's vision tower with PaliGemma's projector: π0.5's full-size eyes."""
+"""SigLIP's vision tower with PaliGemma's projector, the image encoder of the full-size π0.5."""
 # ruff: noqa: F722 (shapes in annotations)
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class SiglipConfig:
-    """The defaults are So400m/14 at 224 px: 256 tokens an image."""
+    """Sizes of the tower. The defaults are those of So400m/14 at 224 px, which gives 256 tokens for an image."""
 
     hidden_size: int = 1152
     intermediate_size: int = 4304

@@ -51,9 +51,9 @@ _MAY_CHANGE = (*_FOLDERS, "threads", "images_gb", "checkpoint_every", "validate_
 
 @dataclass(frozen=True)
 class OptimiserConfig:
-    """AdamW with linear warm-up, a plateau, and a linear decay to 2 % over the last `decay_share`.
+    """AdamW with a linear warm-up, a plateau, and a linear decay to 2 % over the last `decay_share` of the steps.
 
-    ema_decay: of the weights that are validated and exported; 0 keeps no average.
+    ema_decay: the decay of the averaged weights, which are validated and exported; 0 keeps no average.
     """
 
     learning_rate: float = 1.2e-3
@@ -73,11 +73,17 @@ class OptimiserConfig:
 
 @dataclass(frozen=True)
 class DaggerConfig:
-    """Rounds after the first training (`actor.rounds`), 0: none. In each, the actor of the last round plays
-    `episodes` seeds of each task, from `first_seed` on, the next round's after them; chain_share of the roll-outs
-    go on with the next subtask after a success; then `steps` more steps of training, on everything.
-    expert_episodes: the first seeds of each task are played by the expert, with noise, for the first training.
-    data: the config of the skill data, which says how roll-outs are made.
+    """Rounds of DAgger after the first training (`actor.rounds`).
+
+    In each round the actor of the last round plays, the expert labels what it met, and training goes on with all data.
+
+    rounds: how many rounds there are; 0 for none.
+    expert_episodes: how many seeds of each task the expert plays, with noise, for the first training.
+    episodes: how many seeds of each task the actor plays in a round.
+    first_seed: the first seed; the expert's seeds begin there, and those of each round follow.
+    chain_share: the share of the roll-outs that go on with the next subtask after a success.
+    steps: how many steps of training a round adds.
+    data: the config of the actor's data, which says how roll-outs are made.
     """
 
     rounds: int = 0
@@ -107,12 +113,28 @@ class DaggerConfig:
 
 @dataclass(frozen=True)
 class ActorTrainConfig:
-    """One training run. flow_samples: noise samples per prompt; val_every: each such episode validates.
+    """One training run.
 
-    more_episodes: further folders of episodes. init_from: a safetensors file under openpi's names to start from
-    (its action head must fit). continue_from: a weights folder to start from, its statistics and tokenizer kept;
-    words that it does not know are added to a tiny tokenizer.
+    episodes: a folder of episodes.
+    out: the folder for everything that the training makes.
+    more_episodes: further folders of episodes.
+    init_from: a safetensors file with openpi's names to start from; its action head must fit.
+    continue_from: a weights folder to start from. Its statistics and its tokenizer are kept; words that a tiny
+        tokenizer does not know are added to it.
+    seed: batches and noise are functions of the seed and the step.
+    steps: how many steps the training has.
+    device: the torch device.
+    bfloat16: whether the model runs in bfloat16 (autocast).
+    threads: how many threads torch uses; None leaves them as they are.
     images_gb: images that would take more memory than this are read from the files for each batch.
+    val_every: every so manyth episode is for validation.
+    flow_samples: how many noise samples each prompt has.
+    checkpoint_every, validate_every, log_every: so many steps lie between two of each.
+    actor: what the actor expects and gives.
+    sampling: how a batch is drawn.
+    auxiliary: the weights of the training-only losses.
+    optimiser: how the weights are optimised.
+    dagger: the rounds after this training.
     """
 
     FORMER_NAMES: ClassVar[dict[str, str]] = {"pictures_gb": "images_gb"}
@@ -282,7 +304,7 @@ def _prepare(run: Path, config: ActorTrainConfig, frames: FrameSet, fresh: bool)
 
 
 def _known(config: ActorTrainConfig, frames: FrameSet) -> Tokenizer:
-    """That of the weights to start from, with the words that they have not seen."""
+    """The tokenizer of the weights to start from, with the words that they have not seen."""
     assert config.continue_from is not None
     tokenizer = load_tokenizer(tokenizer_path(config.continue_from, config.actor))
     return tokenizer.with_words(frames.prompts) if isinstance(tokenizer, WordTokenizer) else tokenizer
@@ -350,7 +372,7 @@ def _summarise(
 
 
 class _Log:
-    """JSON lines: running means of the losses, and validation figures. Resuming drops later rows."""
+    """Writes JSON lines with mean losses and validation figures. Resuming drops the lines of later steps."""
 
     def __init__(self, path: Path, start: int) -> None:
         rows = [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []

@@ -1,4 +1,4 @@
-"""Is our π0.5 openpi's π0.5? Compares with recorded inputs and outputs of their implementation."""
+"""Compares our π0.5 with openpi's, on recorded inputs and outputs of their implementation."""
 
 from __future__ import annotations
 

@@ -30,16 +30,22 @@ class WeightsError(ValueError):
 
 @dataclass(frozen=True)
 class ActorConfig:
-    """What the actor expects of an observation and what it gives.
+    """What the actor expects of an observation, and what it gives.
 
-    camera_shape: (height, width) of every camera; other sizes are an error, and where the model's own
-    image size differs the image is resized with padding. action_dim: the environment's; the model's
-    may be larger (padded with zeros). tokenizer: a `tokenizer.json` in the weights folder, or the path
-    of a sentencepiece `.model`. num_steps: Euler steps at inference. gripper: which action is the gripper's, to
-    be -1 or 1 and nothing between; the policy's chunks end `after_grip` steps after it changes, so that the
-    robot looks again. None: an action like the others. noise: standard deviation of what the flow starts from at
-    inference; less than the 1 of training gives the likelier actions. base_m: where the robot's base is in the frame
-    of the state, which has to begin with the TCP's position and rotation where the model locates.
+    model: the sizes of the model.
+    cameras: the names of the cameras, in the model's order.
+    camera_shape: (height, width) of every camera. Other sizes are an error; where the model's own image size differs,
+        the image is resized with padding.
+    state_dim: how many numbers the state has.
+    action_dim: how many numbers an action of the environment has. The model's may be larger (padded with zeros).
+    tokenizer: a `tokenizer.json` in the weights folder, or the path of a sentencepiece `.model`.
+    num_steps: how many Euler steps there are at inference.
+    gripper: which number of an action is the gripper's; it becomes -1 or 1. With None it is a number like the others.
+    after_grip: chunks end so many steps after the gripper changes, so that the robot looks again.
+    noise: the standard deviation of what the flow starts from at inference. Less than the 1 of training gives the
+        likelier actions.
+    base_m: where the robot's base is in the frame of the state. The state has to begin with the TCP's position and
+        rotation if the model has a locator.
     """
 
     model: Pi05Config = field(default_factory=Pi05Config)

@@ -1,4 +1,4 @@
-"""What the robot remembers: a recent window and a keyframe buffer, on the control thread only."""
+"""The memory of the robot: a recent window and a keyframe buffer. Only the control thread uses it."""
 
 from memory_bank.bank import MemoryBank, MemoryConfig
 

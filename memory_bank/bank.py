@@ -21,14 +21,16 @@ from predimem.core.types import Frame, MemorySnapshot, Observation
 
 @dataclass(frozen=True)
 class MemoryConfig:
-    """Which memory the planner has: the interfaces that are compared differ in this config alone.
+    """Which memory the planner has. The memory interfaces that are compared differ in this config alone.
 
-    recent_window: timesteps in the recent buffer (RoboMemArena: W = 5). recent_stride_steps: control steps from one
-    of them to the next; at 20 Hz five consecutive frames span a quarter of a second, in which nothing ends.
-    A long window of sparse frames without keyframes is the native-video interface.
-    keyframes: False is the ablation without a keyframe bank. keyframe_capacity: None is uncapped; when full,
-    the oldest keyframe goes. cluster_gap_steps: nominations that are no further apart are one event
-    (RoboMemArena's reference runtime: 6). history_steps: how long a frame can still be nominated.
+    recent_window: how many timesteps the recent window has (RoboMemArena: W = 5).
+    keyframe_capacity: how many keyframes are kept; when the bank is full, the oldest one goes. None sets no limit.
+    cluster_gap_steps: nominations that are no further apart are one event (RoboMemArena's reference runtime: 6).
+    history_steps: for so many control steps a frame can still be nominated.
+    keyframes: False is the ablation without a keyframe bank.
+    recent_stride_steps: the control steps from one timestep of the window to the next. At 20 Hz five consecutive frames
+        span a quarter of a second, in which nothing ends. A long window of sparse frames without keyframes is the
+        native-video interface.
     past_subtasks: True is the text memory, which lists the planner's own answers so far.
     """
 

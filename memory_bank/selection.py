@@ -1,4 +1,4 @@
-"""From many nominations to few keyframes: 1-D single-linkage clusters, the median frame of each.
+"""Turns many nominations into few keyframes: the median frame of each 1-D single-linkage cluster.
 
 Source: MemER's keyframe consolidation, used by PrediMem. Two nominated steps belong to one cluster
 when a chain of nominations with gaps of at most `gap_steps` joins them. A step counts as often as

@@ -1,7 +1,7 @@
-"""Where an episode could have gone on otherwise: the moments that only memory decides.
+"""Branch points: the moments at which an episode could have gone on otherwise, and at which only memory decides.
 
-Which drawer is opened again follows from what was seen in it. That moment is a few frames of an episode of a thousand,
-and soon the arm shows where it is heading: drawn evenly, a data set would hardly show it.
+Which drawer has to be opened again follows from what was seen in it. The moment of that decision lasts a few frames of
+an episode of a thousand, because the arm soon shows where it is heading. Evenly drawn samples would hardly show it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from itertools import pairwise
 from predimem.core.episodes import Episode
 
 
-def forks(episodes: Iterable[Episode]) -> dict[int, tuple[int, ...]]:
-    """The steps at which each episode's forks begin, by `id(episode)`.
+def branch_points(episodes: Iterable[Episode]) -> dict[int, tuple[int, ...]]:
+    """The steps of each episode's branch points, by `id(episode)`.
 
-    A subtask is a fork if some other episode of the same task and instruction has another one at the same place of
-    its sequence, after the same one.
+    A branch point is the first step of a subtask in whose place some other episode of the same task and instruction
+    has another subtask, after the same one as here.
     """
     episodes = list(episodes)
     nexts: dict[tuple[str, str, int, str], set[str]] = {}

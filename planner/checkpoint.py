@@ -1,4 +1,4 @@
-"""`predimem.json`: what a planner's weights were trained for, beside its Hugging Face files.
+"""`predimem.json` lies beside a planner's Hugging Face files and says what its weights were trained for.
 
 The runtime builds its memory bank and its prompts from this file, so that they cannot drift from the
 training. The rest of the folder is a stock Qwen3-VL checkpoint; only a planner that was never trained has a seed

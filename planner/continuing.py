@@ -1,6 +1,6 @@
-"""Training that goes on from an exported planner: its language model, and its tower, which nobody has to train again.
+"""Training that goes on from an exported planner: from its language model and from its vision tower.
 
-The predictive head is not part of an exported planner: it starts anew.
+The tower does not have to be trained again. The predictive head is not part of an exported planner and starts anew.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def take_weights(base: Path, planner: Path) -> tuple[dict[str, Tensor], list[str
 
 
 def claim_features(folder: Path, tower: dict[str, Tensor]) -> None:
-    """Note in `folder`, of a table of features, whose they are, or check that it is this tower.
+    """Note in a folder of features which tower gave them, or check that it was this one.
 
-    Raises ConfigError if it holds another one.
+    Raises ConfigError if it was another one.
     """
     path = folder / TOWER_FILE
     if not path.is_file():

@@ -1,8 +1,8 @@
-"""The memory of one episode before the recent window of another: what the answer then has to follow is the memory.
+"""Counterfactual memory augmentation: the memory of one episode is put before the recent window of another.
 
-Two episodes of a task with the same instruction differ in their layout, and some in their hidden state: which
-drawer was empty. Up to the moment where their subtasks part ways the window of one goes with the memory of either,
-and so for a moment longer, until the arm shows where it is heading.
+The right answer then follows from the memory alone. Two episodes of a task with the same instruction differ in their
+layout, and some also in their hidden state, such as which drawer is empty. Until their subtasks part, the window of
+one fits the memory of either; it does so for a moment longer, until the arm shows where it is heading.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from planner.replay import Sample, frame_at
 from predimem.core.episodes import Episode
 
 
-def splice_memory(sample: Sample, other: Episode, splice_steps: int, step_grid: int = 1) -> Sample:
+def with_memory_of(sample: Sample, other: Episode, counterfactual_steps: int, step_grid: int = 1) -> Sample:
     """The same moment with the keyframes of `other`, at the same points of its subtasks, and its label.
 
-    Unchanged if the window shows something that `other` would not do: a step of a subtask that `other` does not
-    have at this place, more than `splice_steps` after that subtask began. The keyframes lie on `step_grid`.
+    The sample stays unchanged if its window shows something that `other` would not do: a step of a subtask that
+    `other` does not have at this place, `counterfactual_steps` or more after that subtask began. The keyframes lie on
+    `step_grid`.
     """
     own = sample.episode
     if len(own.subtasks) != len(other.subtasks):
         return sample
-    if any(not _fits(own, other, frame.step, splice_steps) for frame in sample.snapshot.recent):
+    if any(not _fits(own, other, frame.step, counterfactual_steps) for frame in sample.snapshot.recent):
         return sample
     points = (_same_point(own, other, frame.step) for frame in sample.snapshot.keyframes)
     steps = [point // step_grid * step_grid for point in points]
@@ -38,10 +39,10 @@ def splice_memory(sample: Sample, other: Episode, splice_steps: int, step_grid: 
     return replace(sample, snapshot=snapshot, subtask=label, sources=(other,) * len(steps))
 
 
-def _fits(own: Episode, other: Episode, step: int, splice_steps: int) -> bool:
+def _fits(own: Episode, other: Episode, step: int, counterfactual_steps: int) -> bool:
     index = _span(own, step)
     span = own.subtasks[index]
-    return span.label == other.subtasks[index].label or step - span.start < splice_steps
+    return span.label == other.subtasks[index].label or step - span.start < counterfactual_steps
 
 
 def _same_point(own: Episode, other: Episode, step: int) -> int:

@@ -1,12 +1,12 @@
 """From episodes to S2's training data: the SFT JSONL of RoboMemArena (arXiv:2605.10921), §8, which ms-swift reads.
 
 Every sample replays the same memory bank that the robot runs with, and the same prompt renderer. The
-keyframes in a replay are the annotated ones (teacher forcing), in part of the replays disturbed the way
-a planner errs: written late or early, one too many, or forgotten.
+keyframes in a replay are the annotated ones (teacher forcing). In a part of the replays they are disturbed in the way
+in which a planner errs: a keyframe comes late or early, is forgotten, or is one too many.
 
-Splicing: in most samples the memory is taken from another episode, and the label is changed to match
-(`planner.counterfactual`). Else a small planner learns which layout goes with which answer by heart and never
-looks at its memory.
+Counterfactual memory augmentation: many samples get the memory of another episode, and the label that is right with
+that memory (`planner.counterfactual`). Without it a small planner learns by heart which layout goes with which answer,
+and never looks at its memory.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from memory_bank import MemoryConfig
-from planner.branch_points import forks
-from planner.counterfactual import splice_memory
+from planner.branch_points import branch_points
+from planner.counterfactual import with_memory_of
 from planner.prompt import PromptConfig, render_answer, render_prompt
 from planner.replay import Replay, Sample, frame_at
 from predimem.core.episodes import Episode
@@ -44,40 +44,56 @@ class DatasetError(ValueError):
 
 @dataclass(frozen=True)
 class DatasetConfig:
-    """samples: lines of the JSONL. phase_weights: how often each kind of subtask is drawn, by the first
-    word of its label (`*` is any other). splice_probability: of samples that show a keyframe of the
-    subtask `cue_subtask`. late_probability, extra_probability: of replays whose first keyframe is a
-    later frame of its run, or that hold one keyframe too many. image_format: PNG files beside the
-    JSONL, or base64 inside it. validation_fraction: episodes of each task that are kept for evaluation.
+    """Which samples are drawn from the episodes, and how they are changed. Probabilities and shares lie in 0..1.
 
-    nominate: the keyframes that the planner is taught to nominate: all that are annotated, of each subtask the
-    last one, which shows how it ended, or where the subtask changes: then nominating a frame and naming another
-    subtask than before it are one decision. own_memory_probability: of replays of an episode whose own planner's
-    nominations are known (metadata `nominated_steps`) to remember those in place of the targets. splice: exchange
-    the keyframe of `cue_subtask`, or the whole memory with that of an episode of the same task that has got just
-    as far; its hidden state may be another as long as the window does not show it, and for `splice_steps` after
-    the subtasks part ways it does not. boundary_probability: of samples within `boundary_steps` of a change of
-    subtask. fork_probability: of samples of an episode that has branch points (`planner.branch_points`), within
-    `splice_steps` after one. step_grid: samples and keyframes are taken at its multiples, so that many samples
-    share images.
-    missing_probability: of each keyframe to be forgotten. jitter_steps: by how much each is early or late.
-    lag_steps: by how much a planner with a text memory names a subtask late at most, and half of it early.
+    samples: how many lines the JSONL has.
+    phase_weights: how often each kind of subtask is drawn. The key is the first word of its label; `*` is any other.
+    cue_subtask: the subtask that shows what has to be remembered (for `counterfactual: cue`).
+    counterfactual: what a sample gets from another episode. "cue" exchanges the keyframes of `cue_subtask`; "progress"
+        exchanges the whole memory with that of an episode of the same task that has got just as far. The hidden state
+        of that episode may be another, as long as the recent window does not show it.
+    counterfactual_probability: the share of samples whose memory is exchanged, where it can be.
+    counterfactual_steps: for so many steps after the subtasks of two episodes part, the window does not yet show it.
+    late_probability: the share of replays whose first keyframe is a later frame of the same subtask.
+    extra_probability: the share of replays that hold one keyframe too many.
+    missing_probability: the probability of each keyframe to be forgotten.
+    jitter_steps: each keyframe is early or late by up to so many steps.
+    lag_steps: a planner with a text memory names a subtask late by up to so many steps, or early by up to half of them.
+    own_memory_probability: in this share of the replays, the memory holds what the planner that drove the episode
+        nominated itself (metadata `nominated_steps`, where it is known) in place of the targets.
+    nominate: the keyframes that the planner is taught to nominate. "annotated" are all that are annotated;
+        "subtask_ends" is the last annotated one of each subtask, which shows how it ended; "changes" are the frames at
+        which the subtask changes: then nominating a frame and naming another subtask than before are one decision.
+    boundary_probability: the share of samples that lie within `boundary_steps` of a change of subtask.
+    branch_point_probability: of an episode that has branch points (`planner.branch_points`), the share of samples that
+        lie within `counterfactual_steps` after one.
+    step_grid: samples and keyframes are taken at multiples of it, so that many samples share images.
+    samples_per_replay: how many samples are drawn from one replay of an episode.
+    image_format: "png" writes files beside the JSONL, "base64" puts the images inside it.
+    validation_fraction: the share of the episodes of each task that is kept for evaluation.
     """
+
+    FORMER_NAMES: ClassVar[dict[str, str]] = {
+        "splice": "counterfactual",
+        "splice_probability": "counterfactual_probability",
+        "splice_steps": "counterfactual_steps",
+        "fork_probability": "branch_point_probability",
+    }
 
     samples: int = 12_000
     phase_weights: dict[str, float] = field(default_factory=lambda: {"watch": 0.15, "wait": 0.15, "*": 0.7})
     cue_subtask: str = "watch"
-    splice_probability: float = 0.8
+    counterfactual_probability: float = 0.8
     late_probability: float = 0.25
     extra_probability: float = 0.25
     image_format: str = "png"
     validation_fraction: float = 0.1
     nominate: Literal["annotated", "subtask_ends", "changes"] = "annotated"
-    splice: Literal["cue", "progress"] = "cue"
-    splice_steps: int = 20
+    counterfactual: Literal["cue", "progress"] = "cue"
+    counterfactual_steps: int = 20
     boundary_probability: float = 0.0
     boundary_steps: int = 20
-    fork_probability: float = 0.0
+    branch_point_probability: float = 0.0
     step_grid: int = 1
     samples_per_replay: int = 2
     missing_probability: float = 0.0
@@ -140,7 +156,7 @@ class SampleMaker:
         self._memory = memory
         self._config = config
         self._goals = _goals_by_task(episodes)
-        self._forks = forks(episodes)
+        self._branch_points = branch_points(episodes)
         self._cues = [(e, step) for e in episodes for step in self._cue_steps(e)]
 
     def draw(self, count: int, rng: random.Random) -> Iterator[Sample]:
@@ -154,10 +170,10 @@ class SampleMaker:
                 made += 1
 
     def _step(self, episode: Episode, rng: random.Random) -> int:
-        config, forking = self._config, self._forks[id(episode)]
-        if forking and config.fork_probability and rng.random() < config.fork_probability:
-            after = rng.randint(config.step_grid - 1, max(config.step_grid - 1, config.splice_steps))
-            step = min(rng.choice(forking) + after, len(episode) - 1)
+        config, points = self._config, self._branch_points[id(episode)]
+        if points and config.branch_point_probability and rng.random() < config.branch_point_probability:
+            after = rng.randint(config.step_grid - 1, max(config.step_grid - 1, config.counterfactual_steps))
+            step = min(rng.choice(points) + after, len(episode) - 1)
         elif config.boundary_probability and rng.random() < config.boundary_probability:
             boundaries = [span.start for span in episode.subtasks[1:]] or [0]
             near = rng.choice(boundaries) + rng.randint(-config.boundary_steps, config.boundary_steps)
@@ -210,19 +226,19 @@ class SampleMaker:
         positions = keyframe_positions(snapshot, targets, self._memory.recent_stride_steps)
         subtask = episode.subtask_at(snapshot.step)
         sample = Sample(episode, snapshot, subtask, positions, (episode,) * len(snapshot.keyframes))
-        if rng.random() < self._config.splice_probability:
-            by_progress = self._config.splice == "progress"
-            return self._splice_memory(sample, rng) if by_progress else self._splice_cue(sample, rng)
+        if rng.random() < self._config.counterfactual_probability:
+            by_progress = self._config.counterfactual == "progress"
+            return self._with_other_memory(sample, rng) if by_progress else self._with_other_cue(sample, rng)
         return sample
 
-    def _splice_memory(self, sample: Sample, rng: random.Random) -> Sample:
+    def _with_other_memory(self, sample: Sample, rng: random.Random) -> Sample:
         own = sample.episode
         others = [e for e in self._episodes if e is not own and (e.task, e.instruction) == (own.task, own.instruction)]
         if not others:
             return sample
-        return splice_memory(sample, rng.choice(others), self._config.splice_steps, self._config.step_grid)
+        return with_memory_of(sample, rng.choice(others), self._config.counterfactual_steps, self._config.step_grid)
 
-    def _splice_cue(self, sample: Sample, rng: random.Random) -> Sample:
+    def _with_other_cue(self, sample: Sample, rng: random.Random) -> Sample:
         """The same moment, remembered with another episode's cue; unchanged if it shows no cue."""
         episode = sample.episode
         cues = [
@@ -322,7 +338,7 @@ def _record(number: int, sample: Sample, prompt: PromptConfig, store: _ImageStor
             "num_context_frames": len(snapshot.recent),
             "num_context_images": len(snapshot.recent) * len(prompt.cameras),
             "image_size": [width, height],
-            "spliced": sample.spliced,
+            "counterfactual": sample.counterfactual,
         },
     }
 

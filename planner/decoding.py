@@ -1,8 +1,8 @@
 """S2 at inference: a stock Qwen3-VL checkpoint behind the `Planner` interface.
 
-Greedy decoding, and nothing else that an answer depends on; three things are remembered because they save time
-(docs/benchmarks/planner_latency.md): what the vision tower made of images, and each episode's last answer, which
-is checked as a guess at the next one. The forward pass is `planner.forward`.
+An answer depends on the snapshot and on greedy decoding alone. Two things are remembered because they save time
+(docs/benchmarks/planner_latency.md): the features that the vision tower gave of images, and each episode's last
+answer, which is checked as a guess at the next one. The forward pass is in `planner.forward`.
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ class _LastAnswer:
 
 
 class QwenPlanner:
-    """Implements `Planner` with greedy decoding; one call at a time.
+    """Implements `Planner` with greedy decoding. It serves one call at a time.
 
-    timesteps: of how many, the last used ones, the features of images are kept. An arena prompt shows up to 12 for
-    each robot; one of two images takes 0.13 MB with the tiny model (128 px) and 4 MB with the 8B model (256 px).
+    timesteps: the features of the images of so many timesteps, the last used ones, are kept. An arena prompt shows up
+        to 12 of them for each robot. One of two images takes 0.13 MB with the tiny model (128 px) and 4 MB with the
+        8B model (256 px).
     """
 
     def __init__(self, model: Any, processor: Any, spec: PlannerSpec, timesteps: int = 128):
@@ -70,7 +71,7 @@ class QwenPlanner:
         return [self._plan(answer, snapshot) for answer, snapshot in zip(answers, snapshots, strict=True)]
 
     def _guess(self, snapshot: MemorySnapshot) -> list[int]:
-        """What this episode's last answer was; nothing if the episode is played anew, which has to go as before."""
+        """The tokens of this episode's last answer; none if the episode is played anew, which has to go as before."""
         last = self._last.get(snapshot.episode_id)
         return last.tokens if last is not None and last.step < snapshot.step else []
 
@@ -79,7 +80,7 @@ class QwenPlanner:
         return plan if plan.subtask is None else replace(plan, confidence=self._confidence(answer, plan.text))
 
     def _confidence(self, answer: Decoded, text: str) -> float:
-        """The probability of the subtask: of every token with a character of it or the quote that ends it."""
+        """The probability of the subtask: that of all tokens that hold a part of it or the quote that ends it."""
         start, end = subtask_characters(text)
         confidence, before = 1.0, 0
         for count, probability in enumerate(answer.probabilities, start=1):
@@ -96,8 +97,10 @@ class QwenPlanner:
 def load_planner(
     path: str | Path, device: str = "cpu", timesteps: int = 128, threads: int | None = None
 ) -> QwenPlanner:
-    """A planner from an exported folder, in float32 on the CPU and bfloat16 elsewhere. timesteps: see `QwenPlanner`.
-    threads: torch keeps to so many in this process from then on; None leaves them as they are.
+    """Loads a planner from an exported folder, in float32 on the CPU and in bfloat16 elsewhere.
+
+    timesteps: see `QwenPlanner`.
+    threads: torch keeps to so many threads in this process from then on; None leaves them as they are.
 
     Raises PlannerCheckpointError if the folder, a file or a weight is missing, or a file is truncated.
     """

@@ -1,10 +1,10 @@
-"""Closed-loop replay: a planner on recorded frames of unseen episodes, with its own memory.
+"""Closed-loop replay: a planner answers on recorded frames of unseen episodes, with its own memory.
 
-The frames are those of the recording, whatever the planner answers; the memory is the planner's own:
-it sees the keyframes that it nominated itself. Latency is charged in control steps, as at run time.
+The frames are those of the recording, whatever the planner answers. The memory is the planner's own: it sees the
+keyframes that it nominated itself. Latency is counted in control steps, as at run time.
 
-The recorded arm soon heads for the right object and gives the goal away. So what tells memory from
-watching the arm is `first_goal`, the answer before it moves.
+The recorded arm soon heads for the right object and gives the goal away. `first_goal` is the answer before it moves,
+and therefore shows whether the planner remembers or merely watches the arm.
 """
 
 from __future__ import annotations
@@ -26,8 +26,11 @@ from predimem.core.types import Plan
 
 @dataclass(frozen=True)
 class ReplayConfig:
-    """latency_steps: control steps from a snapshot to its plan, which is also when the next is taken.
-    keyframe_tolerance_steps: how far from an annotated keyframe a stored one may lie."""
+    """How a planner is replayed.
+
+    latency_steps: the control steps from a snapshot to its plan; the next snapshot is taken when the plan arrives.
+    keyframe_tolerance_steps: how far from an annotated keyframe a stored one may lie.
+    """
 
     latency_steps: int = 2
     keyframe_tolerance_steps: int = 2
@@ -35,10 +38,21 @@ class ReplayConfig:
 
 @dataclass(frozen=True)
 class ReplayScores:
-    """accuracy: share of right subtasks, by the first word of the right one. first_goal,
-    goal_episodes: share of episodes in which the first goal subtask, or every one, is right. cue_kept:
-    share of episodes in which a frame of the first subtask is a keyframe at the end. counts: how many
-    answers of each kind. mistakes: (episode, step, right subtask, answer)."""
+    """The figures of a replay.
+
+    episodes, answers: how many there were.
+    invalid: how many answers could not be read.
+    accuracy: the share of right subtasks, by the first word of the label.
+    counts: how many answers each accuracy is a share of.
+    first_goal: the share of episodes in which the first answer that should name the goal is right.
+    goal_episodes: the share of episodes in which every such answer is right.
+    cue_kept: the share of episodes in which a frame of the first subtask is a keyframe at the end.
+    keyframe_precision: the share of stored keyframes that lie near an annotated one.
+    keyframe_recall: the share of annotated keyframes that have a stored one nearby.
+    keyframes_per_episode: how many keyframes are stored at the end, on average.
+    latency_p50_s: the median time of an answer.
+    mistakes: wrong answers, each as (episode, step, label, answer).
+    """
 
     episodes: int
     answers: int
@@ -75,14 +89,14 @@ def replay_planner(
         bank.reset(f"{episode.task}-{episode.seed}", episode.instruction)
         goals = []
         for step, plan, seconds in replay_plans(planner, bank, episode, config.latency_steps):
-            truth = episode.subtask_at(step)
-            right[truth.split()[0]].append(plan.subtask == truth)
+            label = episode.subtask_at(step)
+            right[label.split()[0]].append(plan.subtask == label)
             latencies.append(seconds)
             invalid += plan.subtask is None
-            if truth == episode.goal:
-                goals.append(plan.subtask == truth)
-            if plan.subtask != truth:
-                mistakes.append([f"{episode.task}-{episode.seed}", str(step), truth, plan.text])
+            if label == episode.goal:
+                goals.append(plan.subtask == label)
+            if plan.subtask != label:
+                mistakes.append([f"{episode.task}-{episode.seed}", str(step), label, plan.text])
         kept, near = bank.keyframe_steps, config.keyframe_tolerance_steps
         stored += len(kept)
         matched += sum(any(abs(k - a) <= near for a in episode.keyframes) for k in kept)
@@ -113,7 +127,7 @@ def replay_planner(
 def replay_plans(
     planner: Planner, bank: MemoryBank, episode: Episode, latency_steps: int
 ) -> Iterator[tuple[int, Plan, float]]:
-    """(step of the snapshot, plan, seconds); what a plan says is written into the bank when it arrives."""
+    """Yields (step of the snapshot, plan, seconds). A plan is written into the bank when it arrives."""
     pending: tuple[int, Plan] | None = None
     for step in range(len(episode)):
         bank.observe(observation_at(episode, step))

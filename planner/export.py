@@ -1,8 +1,8 @@
-"""From a training checkpoint to the planner that is shipped: no head, no objective, stock Qwen3-VL.
+"""Turns a training checkpoint into the planner that is shipped: stock Qwen3-VL without head and objective.
 
-Planners of one arena have one frozen vision tower, two thirds of their bytes. With `tower_shard` it is written as a
-file of its own, in Hugging Face's layout of a checkpoint in several files, so that folders side by side can share it
-(`predimem.core.weight_files.place_weights`).
+The arena's planners share one frozen vision tower, which is two thirds of their bytes. With `tower_shard` it is
+written as a file of its own, in Hugging Face's layout of a checkpoint in several files, so that folders side by side
+can share it (`predimem.core.weight_files.place_weights`).
 """
 
 from __future__ import annotations

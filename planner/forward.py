@@ -1,8 +1,8 @@
-"""Qwen3-VL's language model at inference: its own layers, with logits only where they are asked for.
+"""Runs Qwen3-VL's language model at inference: its own layers, with logits only where they are asked for.
 
-The same sums as transformers' `forward` (tests compare the two), less what greedy decoding does not need: the
-last layer is run for the positions whose logits are wanted, keys and values of the rest excepted, and a prefill
-needs no mask. For a tiny model that halves the cost, which is why this is not transformers' own loop.
+It computes the same sums as transformers' `forward` (tests compare the two), except for those that greedy decoding
+does not need: of the last layer, only keys and values are computed for positions whose logits nobody wants, and a
+prefill needs no mask. For a tiny model that halves the cost, which is why transformers' own loop is not used.
 """
 
 from __future__ import annotations

@@ -19,7 +19,12 @@ from planner.inputs import Inputs
 
 @dataclass
 class Decoded:
-    """tokens: without the end token. probabilities: of each of them, given those before it."""
+    """One decoded answer.
+
+    tokens: the answer's tokens without the end token.
+    probabilities: the probability of each token, given those before it.
+    finished: whether the answer has come to its end, or is as long as is allowed.
+    """
 
     tokens: list[int] = field(default_factory=list)
     probabilities: list[float] = field(default_factory=list)
@@ -33,9 +38,11 @@ def greedy_decode(
     max_new_tokens: int,
     guesses: Sequence[Sequence[int]] | None = None,
 ) -> list[Decoded]:
-    """The most likely token each time, until `end`, for each of the inputs. Callers switch gradients off.
+    """Decodes an answer to each of the inputs: the most likely token each time, until `end`.
 
-    guesses: for each input tokens that its answer may well begin with; any are allowed.
+    Callers switch gradients off.
+
+    guesses: for each input, tokens that its answer may well begin with. Any guess is allowed; a right one saves time.
     """
     guesses = guesses or [()] * len(batch)
     answers = [Decoded() for _ in batch]

@@ -1,7 +1,7 @@
-"""What a planner's vision tower makes of images, each of them computed once.
+"""The features that a planner's vision tower gives of images; each image is computed once.
 
-From one answer to the next most of the prompt's images are the same: keyframes stay for an episode, and the
-recent window moves on by a frame.
+Most of the prompt's images are the same from one answer to the next: keyframes stay for an episode, and the recent
+window moves on by a frame.
 """
 
 from __future__ import annotations
@@ -19,8 +19,12 @@ from planner.prompt import PromptConfig, size_images
 
 @dataclass(frozen=True, eq=False)
 class ImageFeatures:
-    """rows, columns: its tokens in the prompt. merged: [rows * columns, D], what they are replaced by.
-    deepstack: for each of the first layers what is added to them, [rows * columns, D]."""
+    """The features of one image.
+
+    rows, columns: how many tokens the image has in the prompt, in each direction.
+    merged: [rows * columns, D], the embeddings of these tokens.
+    deepstack: for each of the first layers, what is added to these tokens there, [rows * columns, D].
+    """
 
     rows: int
     columns: int
@@ -33,9 +37,10 @@ Key = tuple[tuple[tuple[int, ...], bytes], ...]
 
 
 class ImageReader:
-    """Features of images; of the `capacity` timesteps that were last asked for from memory.
+    """Gives the features of images, and remembers those of the `capacity` timesteps that were asked for last.
 
-    A timestep is known by its images' bytes, so it does not matter who holds it. Not thread-safe.
+    A timestep is recognised by the bytes of its images, so it does not matter who holds it. The reader is not
+    thread-safe.
     """
 
     def __init__(self, model: Any, image_processor: Any, prompt: PromptConfig, capacity: int):

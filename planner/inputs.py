@@ -1,4 +1,4 @@
-"""A snapshot as the language model sees it: tokens, their places (M-RoPE) and the images between them."""
+"""Turns a snapshot into what the language model sees: tokens, their places (M-RoPE) and the images between them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,14 @@ from predimem.core.types import MemorySnapshot
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """tokens: int64 [L], an image token in each place of an image. positions: int64 [3, L]: time, row, column.
-    images: in the order of their places; is_image: bool [L], where. next_position: of the answer's first token."""
+    """What the language model reads of one snapshot, L tokens.
+
+    tokens: int64 [L], with image tokens in the places of images.
+    positions: int64 [3, L], each token's time, row and column.
+    images: the features of the images, in the order of their places.
+    next_position: the position of the answer's first token.
+    is_image: bool [L], True for the tokens of images.
+    """
 
     tokens: np.ndarray
     positions: np.ndarray
@@ -26,7 +32,7 @@ class Inputs:
 
 
 class InputReader:
-    """Equal to the Qwen3-VL processor and `get_rope_index`, on images that are already read."""
+    """Gives what the Qwen3-VL processor and `get_rope_index` give, but on images whose features are known."""
 
     def __init__(self, processor: Any, prompt: PromptConfig, reader: ImageReader, image_token: int):
         self._processor, self._prompt, self._reader, self._image_token = processor, prompt, reader, image_token

@@ -31,14 +31,17 @@ CONFIG_KEY = "predictive_coding"
 
 @dataclass(frozen=True)
 class ObjectiveConfig:
-    """S2's objective, kept in the Hugging Face config under the key `predictive_coding`.
+    """S2's objective. It is kept in the Hugging Face config under the key `predictive_coding`.
 
-    cameras: images per timestep, camera-minor. window: timesteps of a full recent window.
-    predictive_weight: the factor of L_Pre; 0 trains without a head. answer_weight: how much more a
-    label token of `answer_token_ids` counts in L_text than any other; 1 is the paper's loss, more is
-    a training-only aid for tiny models, whose gradient would else be spent on the JSON skeleton.
-    cache_features: keep the frozen tower's features of every image seen (16 KiB each at tiny size),
-    which saves a third of a CPU training step; never for large models.
+    cameras: how many images a timestep has; they are adjacent.
+    window: how many timesteps a full recent window has.
+    predictive_weight: the factor of L_Pre; 0 trains without a head.
+    answer_weight: how much more a label token of `answer_token_ids` counts in L_text than any other. 1 is the paper's
+        loss. More is a training-only aid for tiny models, which would otherwise spend their gradient on the JSON
+        skeleton.
+    answer_token_ids: the tokens that decide an answer.
+    cache_features: whether the frozen tower's features of every image are kept (16 KiB for each at tiny size). That
+        saves a third of a training step on a CPU; it is not for large models.
     """
 
     cameras: int = 2
@@ -71,10 +74,10 @@ def objective_of(config: Qwen3VLConfig) -> ObjectiveConfig:
 
 
 class PrediMemForConditionalGeneration(Qwen3VLForConditionalGeneration):
-    """Qwen3-VL whose loss is S2's. The vision tower, mergers included, gets no gradient.
+    """Qwen3-VL with S2's loss. The vision tower, its mergers included, gets no gradient.
 
-    Expects padded batches, one sample a row (no packing), and in each row the images of the keyframes
-    followed by those of the recent window, camera-minor.
+    The model expects padded batches with one sample in a row (no packing). The images of a row are those of the
+    keyframes, followed by those of the recent window; the cameras of a timestep are adjacent.
     """
 
     def __init__(self, config: Qwen3VLConfig):

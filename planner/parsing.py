@@ -1,4 +1,4 @@
-"""From the planner's answer to a `Plan`: strict, because a wrong answer must be seen, not guessed at."""
+"""Turns the planner's answer into a `Plan`. Parsing is strict, because a wrong answer must be seen, not guessed at."""
 
 from __future__ import annotations
 
@@ -30,8 +30,11 @@ def parse_plan(text: str, snapshot: MemorySnapshot) -> Plan:
 
 
 def parse_answer(text: str, window: int) -> tuple[str, tuple[int, ...]]:
-    """(subtask, sorted 1-indexed positions). Raises AnswerError unless `text` is exactly one JSON object
-    with the two fields, a non-empty string and a list of integers in 1..window."""
+    """Returns (subtask, sorted 1-indexed positions).
+
+    Raises AnswerError unless `text` is exactly one JSON object with the two fields, a non-empty string and a list of
+    integers in 1..window.
+    """
     try:
         answer = json.loads(text, object_pairs_hook=_no_repeats)
     except json.JSONDecodeError as error:

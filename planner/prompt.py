@@ -1,6 +1,6 @@
-"""S2's prompt: one renderer for training and inference.
+"""S2's prompt. Training and inference share one renderer.
 
-It is that of RoboMemArena (arXiv:2605.10921), §8, with the keyframes of the bank.
+The prompt is that of RoboMemArena (arXiv:2605.10921), §8, with the keyframes of the bank.
 """
 
 from __future__ import annotations
@@ -76,8 +76,12 @@ def check_agreement(prompt: PromptConfig, memory: MemoryConfig) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Prompt:
-    """messages: system and user, in the roles-and-strings form that ms-swift reads, with one `<image>`
-    for each of `images` (RGB, as the environment gave them: `size_images` sizes them for the model)."""
+    """A rendered prompt.
+
+    messages: the system's and the user's, as roles and strings in the form that ms-swift reads. Each image has an
+        `<image>` in them.
+    images: RGB, as the environment gave them; `size_images` sizes them for the model.
+    """
 
     messages: list[dict[str, str]]
     images: list[np.ndarray]

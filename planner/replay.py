@@ -1,4 +1,4 @@
-"""What the planner would have seen at any step of an episode: the same memory bank, replayed."""
+"""What the planner would have seen at any step of an episode. The same memory bank as at run time is replayed."""
 
 from __future__ import annotations
 
@@ -14,8 +14,14 @@ from predimem.core.types import Frame, MemorySnapshot, Observation
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """What the planner sees and what it should answer. positions are 1-indexed in snapshot.recent.
-    sources: per keyframe of the snapshot, the episode that its frame is from."""
+    """What the planner sees at one step, and what it should answer.
+
+    episode: the episode that the recent window is from.
+    snapshot: what the planner sees.
+    subtask: the label, the subtask that the planner should name.
+    positions: the keyframes that it should nominate, as 1-indexed positions in `snapshot.recent`.
+    sources: for each keyframe of the snapshot, the episode that its frame is from.
+    """
 
     episode: Episode
     snapshot: MemorySnapshot
@@ -24,16 +30,20 @@ class Sample:
     sources: tuple[Episode, ...]
 
     @property
-    def spliced(self) -> bool:
+    def counterfactual(self) -> bool:
+        """Whether a part of the memory is from another episode."""
         return any(source is not self.episode for source in self.sources)
 
 
 class Replay:
     """`replay[t]` is the snapshot at step t of an episode whose planner nominates these steps as they happen.
 
-    lag_steps: for a text memory, how many control steps after the recording the planner named its subtasks;
-    negative if it named them too early. The bank sees no images: those of a snapshot are read when it is
-    asked for, so that a few snapshots of a long episode cost little.
+    The bank sees no images. Those of a snapshot are read when it is asked for, so that a few snapshots of a long
+    episode cost little.
+
+    nominated: the steps that the planner nominates.
+    lag_steps: for a text memory, how many control steps after the recording the planner names its subtasks; negative
+        if it names them too early.
     """
 
     def __init__(self, episode: Episode, memory: MemoryConfig, nominated: Sequence[int], lag_steps: int = 1):
@@ -60,7 +70,7 @@ class Replay:
 
 
 class StepImages(Mapping[str, np.ndarray]):
-    """camera -> image of one step of an episode."""
+    """The images of one step of an episode, by camera. Each is read when it is asked for."""
 
     def __init__(self, episode: Episode, step: int):
         self._episode, self._step = episode, step

@@ -1,8 +1,7 @@
-"""ms-swift plug-in: our model class and its template. Loaded by `swift sft --external_plugins`.
+"""The ms-swift plug-in with our model class and its template. `swift sft --external_plugins` loads it.
 
-ms-swift only needs to be told which class to load and which token stands for an image; the objective is
-in the model's `forward`. Where the environment names a table of features, samples carry rows of it in place
-of pixels.
+ms-swift only needs to know which class to load and which token stands for an image; the objective is in the model's
+`forward`. Where the environment names a table of features, samples carry its rows in place of pixels.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ class PrediMemTemplate(Qwen3VLTemplate):
 
     @staticmethod
     def _load_image(image: Any, load_images: bool) -> Any:
-        """With a table the path itself: the image is not read."""
+        """The image; with a table of features its path, because the image itself is then not needed."""
         return Qwen3VLTemplate._load_image(image, load_images) if TABLE is None else _path(image)
 
     def replace_tag(self, media_type: Any, index: int, inputs: Any) -> list[Any]:

@@ -12,12 +12,16 @@ PLUGIN = Path(__file__).with_name("sft.py")
 
 @dataclass(frozen=True)
 class SftConfig:
-    """How ms-swift trains. gpus: 0 trains on the CPU in float32, with `threads` threads in all stages.
+    """How ms-swift trains. Fields that are not explained here are options of ms-swift or transformers.
 
-    warmup_ratio: share of the steps. deepspeed: a preset of ms-swift ("zero2", "zero3") or null.
-    save_steps: training resumes from the last of these. scheduler, beta2: as transformers names them.
-    epochs: 0 trains nothing: the base is exported as it is. group_lengths: samples of a batch show about equally
-    many images; then they are trained on in the order of the JSONL.
+    epochs: 0 trains nothing; the base is exported as it is.
+    warmup_ratio: the share of the steps in which the learning rate rises.
+    save_steps: a checkpoint is written after every so many steps; training resumes from the last one.
+    deepspeed: a preset of ms-swift ("zero2", "zero3"), or null.
+    gpus: 0 trains on the CPU in float32.
+    threads: on the CPU, the number of threads in all stages.
+    group_lengths: the samples of a batch show about equally many images; they are then trained on in the order of the
+        JSONL.
     """
 
     learning_rate: float = 1e-5

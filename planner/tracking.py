@@ -1,8 +1,8 @@
-"""How well a planner follows the subtasks of long episodes: recorded frames, its own memory.
+"""How well a planner follows the subtasks of long episodes, on recorded frames and with its own memory.
 
-As in `planner.evaluate` the frames are those of the recording, whatever the planner answers. What is counted is
-when it names which subtask: inside the subtasks and around their changes, where they depend on memory, and which
-switches come too early, too late or not at all.
+As in `planner.evaluate` the frames are those of the recording, whatever the planner answers. The figures say how often
+it names the right subtask, inside the subtasks, around their changes and where they depend on memory, and which
+changes it names too early, too late or not at all.
 """
 
 from __future__ import annotations
@@ -22,10 +22,14 @@ from predimem.core.interfaces import Planner
 
 @dataclass(frozen=True)
 class TrackingConfig:
-    """latency_steps: control steps from a snapshot to its plan, which is also when the next is taken.
-    tolerance_steps: how far from a change of subtask an answer belongs to the change, and a switch may come.
+    """How a planner is replayed, and what counts as right.
+
+    latency_steps: the control steps from a snapshot to its plan; the next snapshot is taken when the plan arrives.
+    tolerance_steps: an answer that is no further from a change of subtask belongs to the change, and a change may be
+        named so much too early or too late.
     keyframe_tolerance_steps: how far from its target a stored keyframe may lie.
-    nominate: which keyframes are the targets (`planner.dataset.DatasetConfig.nominate`)."""
+    nominate: which keyframes are the targets (`planner.dataset.DatasetConfig.nominate`).
+    """
 
     latency_steps: int = 10
     tolerance_steps: int = 20
@@ -35,7 +39,12 @@ class TrackingConfig:
 
 @dataclass(frozen=True, eq=False)
 class Track:
-    """The answers for one episode, as (step, subtask or None), and the keyframes that were stored in the end."""
+    """What a planner did in one episode.
+
+    episode: the recorded episode.
+    answers: each answer as (step of its snapshot, subtask); the subtask is None if the answer could not be read.
+    keyframes: the steps of the keyframes that were stored in the end.
+    """
 
     episode: Episode
     answers: Sequence[tuple[int, str | None]]
@@ -44,10 +53,19 @@ class Track:
 
 @dataclass(frozen=True)
 class TrackingScores:
-    """Shares, None where there is nothing to count. inside, boundary: right answers further from a change of
-    subtask than the tolerance, or nearer. memory: inside, of subtasks that depend on memory. spans: subtasks of
-    which most inside answers are right. premature, late, missed: of all changes. keyframe_precision, _recall:
-    against the targets; annotated_recall: against all annotated keyframes. counts: what each is a share of."""
+    """Shares; a share is None where there is nothing to count.
+
+    inside: the right ones of the answers that are further from a change of subtask than the tolerance.
+    boundary: the right ones of the answers that are nearer to one.
+    memory: as `inside`, of the subtasks that depend on memory.
+    spans: the subtasks of which most inside answers are right.
+    premature, late, missed: the changes of subtask that were named too early, too late or not at all.
+    keyframe_precision: the stored keyframes that lie near a target.
+    keyframe_recall: the targets that have a stored keyframe nearby.
+    annotated_recall: the annotated keyframes that have a stored keyframe nearby.
+    invalid: the answers that could not be read.
+    counts: for each share, how many things it is a share of.
+    """
 
     inside: float | None = None
     boundary: float | None = None
@@ -84,7 +102,7 @@ def track_planner(
 
 
 def score_by_group(tracks: Sequence[Track], config: TrackingConfig | None = None) -> dict[str, TrackingScores]:
-    """Scores over all ("all"), for each category that the episodes' metadata name, and for each task."""
+    """The scores of all episodes ("all"), of each category that the episodes' metadata names, and of each task."""
     groups: dict[str, list[Track]] = {"all": list(tracks)}
     for key in ("category", "task"):
         for track in tracks:

@@ -5,10 +5,10 @@
     data     the SFT JSONL
     features the tower's features of its images (with `feature_table`)
     sft      `swift sft` with the project's plug-in
-    export   the head dropped, `predimem.json` written; a planner that is neither trained nor pretrained is its seed
+    export   the planner without its head, and `predimem.json`; one that was never trained is stored as its seed
 
-A stage whose result exists is skipped, so that after Ctrl-C the same command goes on. The 8B model
-takes the same way; only the first two stages differ, by the config.
+A stage whose result exists is skipped, so that the same command goes on after Ctrl-C. The 8B model goes through the
+same stages; by its config only the first two do something else.
 """
 
 from __future__ import annotations
@@ -39,15 +39,25 @@ from predimem.core.files import AtomicWrite
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """A whole training. The defaults are the paper's; `configs/planner/` holds the runs.
+    """A whole training. The defaults are the paper's; the recipes are in `configs/planner/`.
 
-    episodes: a folder of episodes, or several. out: where everything goes. predictive_weight, answer_weight,
-    cache_features: see `ObjectiveConfig`, whose other fields follow from prompt and tokenizer.
-    vision: pretraining of a tiny tower; null leaves it as the base has it. continue_from: the folder of an exported
-    planner, of this size and with these words, whose weights a tiny base begins with, its tower's included: then that
-    is not trained, and `vision.directory` holds features alone. feature_table: run the tower once over every image
-    of the training set and keep what it says in `vision.directory`, with the images, for all trainings that share
-    the tower; the tower is then exported as a file of its own. export_dtype: of the weights.
+    episodes: a folder of episodes, or several.
+    out: the folder for everything that the training makes.
+    seed: the seed of the data and of the weights that are drawn.
+    prompt: how the memory is put into words and images.
+    memory: which memory the planner has.
+    predictive_weight, answer_weight, cache_features: see `ObjectiveConfig`; its other fields follow from the prompt and
+        the tokenizer.
+    feature_table: run the tower once over every image of the training set, and keep its features in `vision.directory`,
+        with the images, for all trainings that share the tower. The tower is then exported as a file of its own.
+    base: the checkpoint that training starts from.
+    vision: the pretraining of a tiny tower; null leaves the tower as it is in the base.
+    dataset: which samples are drawn from the episodes.
+    sft: how ms-swift trains.
+    max_new_tokens: the longest answer that is decoded.
+    export_dtype: the number format of the exported weights.
+    continue_from: the folder of an exported planner of the same size. A tiny base begins with its weights, those of the
+        tower included: the tower is then not trained, and `vision.directory` holds features alone.
     """
 
     episodes: str | tuple[str, ...] = "runs/data/mikasa"

@@ -1,1 +1,1 @@
-"""What only actors trained from scratch need: a small image encoder and training-only losses."""
+"""Parts that only actors trained from scratch need: a small image encoder and training-only losses."""

@@ -1,7 +1,7 @@
-"""Training-only losses of the tiny actor: where is the target, in the images and in space.
+"""Training-only losses of the tiny actor, which teach it where the target is in the images and in space.
 
-They add no weight that inference needs: pointing supervises an attention head that is there anyway,
-and the position head is dropped with the checkpoint.
+They add no weight that inference needs: pointing supervises an attention head that is there anyway, and the position
+head is not exported.
 """
 # ruff: noqa: F722 (shapes in annotations)
 
@@ -19,7 +19,7 @@ from actor.pi05 import Pi05Config, Prefix
 
 @dataclass(frozen=True)
 class AuxiliaryConfig:
-    """Weights of the losses beside the flow loss; 0 turns one off. sketch: of a model that locates."""
+    """The weights of the losses beside the flow loss; 0 turns a loss off. Only a model with a locator has a sketch."""
 
     pointing: float = 0.2
     position: float = 0.5

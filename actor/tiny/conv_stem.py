@@ -1,8 +1,8 @@
-"""The tiny actor's eyes: a convolutional map per camera, read by queries that know the prompt.
+"""The tiny actor's image encoder: a convolutional map for each camera, read by queries that know the prompt.
 
-Trained from scratch on a few hundred episodes, a patch transformer does not learn to find objects;
-attention from prompt-conditioned queries to a 32 x 32 map with explicit positions does, because one
-attention head can be told where to look (the pointing loss, training only).
+A patch transformer that is trained from scratch on a few hundred episodes does not learn to find objects. Attention
+from prompt-conditioned queries to a 32 x 32 map with explicit positions does, because the pointing loss teaches one
+attention head where to look (in training only).
 """
 # ruff: noqa: F722 (shapes in annotations)
 
@@ -21,9 +21,18 @@ STRIDE = 4
 
 @dataclass(frozen=True)
 class ConvStemConfig:
-    """image_size: square pixels; the map is a quarter of that. queries: image tokens per camera.
-    context: a fourth convolution, at half the map's resolution, that sees 37 pixels instead of 17: for what is near.
-    attention_width: of queries, keys and values together; 0: the prefix's width, without a projection back."""
+    """Sizes of the image encoder.
+
+    image_size: the side of an image in pixels; the map's side is a quarter of it.
+    channels: the widths of the three convolutions.
+    queries: how many image tokens each camera gives.
+    heads: how many attention heads there are.
+    position_octaves: how many frequencies the features of a position have.
+    context: whether there is a fourth convolution, at half the map's resolution, which sees 37 pixels instead of 17.
+        It is for things that are near.
+    attention_width: the width of queries, keys and values together. With 0 it is the prefix's width, and there is no
+        projection back.
+    """
 
     image_size: int = 128
     channels: tuple[int, ...] = (16, 32, 48)
@@ -45,7 +54,7 @@ class ConvStemConfig:
 
 
 class ConvStem(nn.Module):
-    """All cameras to image tokens, given the prompt's embeddings."""
+    """Turns the images of all cameras into image tokens, given the prompt's embeddings."""
 
     grid: Tensor
 

@@ -1,7 +1,8 @@
-"""Where the target is, in metres and as seen from the hand, and roughly what is to be done: told to the action expert.
+"""Tells the action expert where the target is, in metres and as seen from the gripper, and roughly what to do.
 
-Subtracting where the hand is from where the target is takes a small network long to learn, and without it the hand
-stops short: so it is done here, exactly. What is told has no gradient: it is taught by its own losses alone.
+A small network takes long to learn to subtract the gripper's position from the target's, and until it does, the gripper
+stops short. Therefore the subtraction is done here, exactly. The flow loss gives position and sketch no gradient:
+they are taught by their own losses alone.
 """
 # ruff: noqa: F722 (shapes in annotations)
 
@@ -22,8 +23,12 @@ HIDDEN = 192
 
 @dataclass(frozen=True, eq=False)
 class Aim:
-    """position_m: the target in the robot's base frame. sketch: the mean action of each half of the chunk,
-    normalised. token and condition: both of them, and the way from the hand to the target, for the action expert.
+    """What the locator gives.
+
+    position_m: where the target is in the robot's base frame.
+    sketch: the mean action of each half of the chunk, normalised.
+    token: the way from the gripper to the target and the sketch, as a token of the prefix.
+    condition: the same, for what conditions the action expert's norms.
     """
 
     position_m: Float[Tensor, "n 3"]
@@ -33,10 +38,10 @@ class Aim:
 
 
 class Locator(nn.Module):
-    """Image tokens, the pointing maps' centres of mass, the prompt and the state to an `Aim`.
+    """Turns image tokens, the pointing maps' centres of mass, the prompt and the state into an `Aim`.
 
-    The position is read twice, in the base frame (as agentview shows it) and in the hand's (as its camera does),
-    and mixed.
+    The position is read twice, in the base frame (as agentview shows it) and in the gripper's (as the hand camera shows
+    it), and the two are mixed.
     """
 
     centre_m: Tensor
@@ -48,7 +53,7 @@ class Locator(nn.Module):
         self.trunk = nn.Sequential(nn.Linear(features, HIDDEN), nn.GELU())
         self.position = nn.Linear(HIDDEN, 9)
         way = 12
-        told = way + HALVES * action_dim
+        hint = way + HALVES * action_dim
         self.sketch = nn.Sequential(
             nn.Linear(HIDDEN + way + 2 * width, HIDDEN),
             nn.GELU(),
@@ -56,8 +61,8 @@ class Locator(nn.Module):
             nn.GELU(),
             nn.Linear(HIDDEN, HALVES * action_dim),
         )
-        self.embed = nn.Linear(told, width)
-        self.condition = nn.Linear(told, expert_width)
+        self.embed = nn.Linear(hint, width)
+        self.condition = nn.Linear(hint, expert_width)
         self.register_buffer("centre_m", torch.tensor(CENTRE_M), persistent=False)
 
     def forward(
@@ -81,8 +86,8 @@ class Locator(nn.Module):
         ways = [way, _turn(rotation.transpose(1, 2), way)]
         features = torch.cat([scaled for w in ways for scaled in (w / SCALE_M, (w / NEAR_M).tanh())], dim=-1)
         sketch = self.sketch(torch.cat([hidden, features, words, state], dim=-1))
-        told = torch.cat([features, sketch.detach()], dim=-1)
-        return Aim(position_m, sketch.unflatten(-1, (HALVES, -1)), self.embed(told)[:, None], self.condition(told))
+        hint = torch.cat([features, sketch.detach()], dim=-1)
+        return Aim(position_m, sketch.unflatten(-1, (HALVES, -1)), self.embed(hint)[:, None], self.condition(hint))
 
 
 def position_loss(located_m: Float[Tensor, "n 3"], target_m: Float[Tensor, "n 3"]) -> Tensor:

@@ -49,7 +49,12 @@ class TinyConfig:
 
 @dataclass(frozen=True)
 class BaseConfig:
-    """pretrained: a Hugging Face model id or a local folder; if null, a tiny model is made."""
+    """Where training starts from.
+
+    pretrained: a Hugging Face model id or a local folder; if null, a tiny model is made.
+    tiny: the sizes of a tiny model.
+    tokenizer: what the tokenizer of a tiny model must spell well.
+    """
 
     pretrained: str | None = None
     tiny: TinyConfig = field(default_factory=TinyConfig)

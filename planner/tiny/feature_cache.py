@@ -1,7 +1,6 @@
-"""Features of a frozen vision tower, computed once per distinct image.
+"""A cache of the features of a frozen vision tower: each distinct image is computed once.
 
-In training on stored episodes the same frame is shown in many samples, and a frozen tower says the same
-of it every time.
+In training on stored episodes many samples show the same frame, and a frozen tower gives the same features each time.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from transformers.models.qwen3_vl.modeling_qwen3_vl import (
 
 
 class FeatureCache:
-    """Callable like `Qwen3VLModel.get_image_features`, with a memory. Unbounded; one process."""
+    """It is called like `Qwen3VLModel.get_image_features`. It remembers everything, and serves one process."""
 
     def __init__(self, model: Qwen3VLModel):
         self._model: list[Any] = [model]  # in a list, so that no module registers it twice

@@ -1,8 +1,8 @@
-"""What a frozen vision tower says of every image of a training set, computed once and kept beside the tower.
+"""A table of the features that a frozen vision tower gives of every image of a training set.
 
-Reading an image, cutting it into patches and running the tower over it costs a tiny model's training several
-times what the language model does, and every sample shows ten to twenty images that other samples, and
-trainings with another memory, show as well. A sample then only names rows of this table.
+The table is computed once and kept beside the tower. To read an image, cut it into patches and run the tower over it
+costs a tiny model's training several times what its language model costs, and every sample shows ten to twenty images
+that other samples, and trainings with another memory, show as well. With the table a sample only names its rows.
 """
 
 from __future__ import annotations
@@ -24,9 +24,11 @@ BATCH = 64
 
 
 class FeatureTable:
-    """Callable like `Qwen3VLModel.get_image_features`, with rows, int64 [images], in place of pixel values.
+    """It is called like `Qwen3VLModel.get_image_features`, with rows, int64 [images], in place of pixel values.
 
-    rows: path of an image -> its row. grid_thw: of every image; all have one size. tokens: of an image.
+    rows: the row of each image, by its path.
+    grid_thw: the grid of every image; all have one size.
+    tokens: how many tokens an image has.
     """
 
     def __init__(self, folder: Path):
@@ -51,10 +53,11 @@ class FeatureTable:
 
 
 def add_features(folder: Path, paths: Iterable[str], model: Any, image_processor: Any) -> int:
-    """Add to the table in `folder` what is missing of `paths` (of images); how many that were.
+    """Add to the table in `folder` those of the images at `paths` that it lacks; returns how many they were.
 
-    model: a `Qwen3VLModel` whose tower is the one that made the rest of the table. Each call that adds something
-    writes one more file, atomically.
+    Each call that adds something writes one more file, atomically.
+
+    model: a `Qwen3VLModel` with the tower that made the rest of the table.
     """
     from PIL import Image
     from tqdm import tqdm

@@ -1,8 +1,8 @@
-"""The tiny planner's tokenizer: byte-level BPE with Qwen's special tokens, and one token per fixed phrase.
+"""The tiny planner's tokenizer: byte-level BPE with Qwen's special tokens, and one token for each fixed phrase.
 
-It is trained on rendered prompts and answers. The phrases that never change (rules, section headings,
-the answer's JSON skeleton) are added as tokens of their own: a prompt is then mostly images, and an
-answer takes about ten tokens. It is stock Hugging Face: any loader reads it.
+It is trained on rendered prompts and answers. The phrases that never change (rules, section headings, the answer's
+JSON skeleton) are added as tokens of their own. A prompt then consists mostly of images, and an answer takes about ten
+tokens. The result is a stock Hugging Face tokenizer, which any loader reads.
 """
 
 from __future__ import annotations
@@ -47,12 +47,16 @@ CHAT_TEMPLATE = (
 
 @dataclass(frozen=True)
 class TokenizerConfig:
-    """What the tokenizer must spell well. vocab_size: upper bound, special tokens and phrases excluded.
+    """What the tokenizer must spell well.
 
-    instructions: the global tasks. subtasks: answers. In both `{name}` stands for every word of the list
-    `words[name]`. words also says which tokens decide an answer (`deciding_words`), unless label_tokens:
-    then every subtask is one token of its own, and naming it one decision. block_tokens: the lines that never
-    change are one token together, and a relative time is two; else each line is a token.
+    vocab_size: an upper bound of the vocabulary, without special tokens and phrases.
+    instructions: the global tasks; `{name}` stands for every word of the list `words[name]`.
+    subtasks: the answers; `{name}` means the same here.
+    words: lists of words by name. They also say which tokens decide an answer (`deciding_words`).
+    label_tokens: every subtask is one token of its own, so that naming it is one decision. Then these tokens decide an
+        answer.
+    block_tokens: the lines that never change are one token together, and a relative time is two tokens. Without it,
+        each of these lines is a token.
     """
 
     vocab_size: int = 640
@@ -67,7 +71,7 @@ class TokenizerConfig:
         return self._filled(self.subtasks)
 
     def all_instructions(self) -> list[str]:
-        """Instructions with their words filled in, a name that stands twice with the same word."""
+        """Every instruction with its words filled in. A name that stands twice gets the same word in both places."""
         return self._filled(self.instructions)
 
     def deciding_words(self) -> list[str]:

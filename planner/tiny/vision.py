@@ -1,9 +1,9 @@
-"""Self-supervised pretraining of a tiny vision tower, from pixels alone; afterwards it is frozen.
+"""Self-supervised pretraining of a tiny vision tower, from pixels alone. Afterwards the tower is frozen.
 
-A pretrained Qwen3-VL brings a tower that sees colours; a tiny one has to learn it first. Every merged
-token predicts, of its own cell of the image, a thumbnail and which palette colours are present. The
-palette covers the frames' colours, rare ones as well, so that an object of thirty pixels counts as much
-as the table. No labels, no task knowledge.
+A pretrained Qwen3-VL brings a tower that sees colours; a tiny one has to learn to see them first. Every merged token
+predicts a thumbnail of its own cell of the image, and which palette colours are present there. The palette covers the
+frames' colours, rare ones as well, so that an object of thirty pixels counts as much as the table. This part needs no
+labels and no knowledge of the task; two training-only aids, which are off by default, do (see `VisionConfig`).
 """
 
 from __future__ import annotations
@@ -33,12 +33,21 @@ _LEVELS = 32  # colours are binned to 5 bits a channel
 
 @dataclass(frozen=True)
 class VisionConfig:
-    """directory: where the tower is kept, for all planners that share it. palette_size: colours.
-    present_pixels: a colour counts as present in a cell from this many pixels. shift_pixels: frames are
-    moved by up to this much. max_frames: frames used, drawn at random. step_weight: of the readout of whole
-    timesteps (`planner.tiny.vision_readout`), a training-only aid that needs labelled episodes; 0 learns from pixels
-    alone. scenes: a folder of images of scenes with facts (`planner.tiny.vision_scenes`), another aid, or null;
-    scene_share: of each batch, and scene_weight: of the readout of their facts."""
+    """How the tower is pretrained.
+
+    directory: where the tower is kept, for all planners that share it.
+    palette_size: how many colours the palette has.
+    present_pixels: a colour counts as present in a cell from this many pixels on.
+    steps, batch_size, learning_rate, seed: as usual.
+    shift_pixels: frames are moved by up to this many pixels.
+    max_frames: how many frames are used; they are drawn at random.
+    save_steps: a checkpoint is written after every so many steps.
+    step_weight: the weight of the readout of whole timesteps (`planner.tiny.vision_readout`), a training-only aid that
+        needs labelled episodes. With 0 the tower learns from pixels alone.
+    scenes: a folder of images of scenes with facts (`planner.tiny.vision_scenes`), another training-only aid; or null.
+    scene_share: the share of each batch that shows these scenes.
+    scene_weight: the weight of the readout of their facts.
+    """
 
     directory: str = "runs/train/planner-vision"
     palette_size: int = 32
@@ -88,7 +97,7 @@ def fit_palette(frames: np.ndarray, size: int) -> np.ndarray:
 
 
 class CellTargets:
-    """What a cell of the image holds: thumbnails and palette counts, for square cells of `cell` px."""
+    """Gives what each cell of an image holds: thumbnails and palette counts, for square cells of `cell` px."""
 
     def __init__(self, palette: np.ndarray, cell: int, present_pixels: int):
         step = 256 // _LEVELS
@@ -380,7 +389,7 @@ def _unit_scale(tower: Qwen3VLVisionModel, image_processor: Any, frames: np.ndar
 
 
 def _embed_patches(projection: nn.Conv3d, patches: Tensor) -> Tensor:
-    """What the tower's convolution does with one patch, as a matrix product: its gradient on a CPU costs 1/14."""
+    """The tower's convolution of one patch as a matrix product, whose gradient costs 1/14 as much on a CPU."""
     return F.linear(patches, projection.weight.flatten(1), projection.bias)
 
 

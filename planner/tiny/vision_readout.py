@@ -1,8 +1,8 @@
-"""A training-only aid for a tiny vision tower: what a whole timestep shows, beside what each cell does.
+"""A training-only aid for a tiny vision tower: it learns what a whole timestep shows, not only what each cell shows.
 
 A pretrained tower knows what an open drawer is. A tiny one that only predicts colours of cells spends itself on the
-table. So the merged features of all cameras of a timestep, and the instruction, also have to tell the subtask that is
-being executed, how far it has got, and the robot's own state. The readout is thrown away afterwards.
+table. Therefore the merged features of all cameras of a timestep, and the instruction, also have to tell the subtask
+that is being executed, how far it has got, and the robot's own state. The readout is thrown away afterwards.
 """
 
 from __future__ import annotations
@@ -20,8 +20,14 @@ from predimem.core.episodes import Episode
 
 @dataclass(frozen=True, eq=False)
 class StepLabels:
-    """Of N timesteps, the C images of each adjacent: which of `instructions` and `subtasks` it is, int64 [N], and
-    float32 [N, D]: the share of the subtask that is over, then the state, each dimension standardised over N."""
+    """What N timesteps show.
+
+    cameras: C, how many images a timestep has; they are adjacent.
+    instructions, subtasks: all that there are.
+    instruction, subtask: int64 [N], which of them belongs to each timestep.
+    measured: float32 [N, D], the share of the subtask that is over, then the robot's state; each dimension is
+        standardised over N.
+    """
 
     cameras: int
     instructions: tuple[str, ...]
@@ -56,7 +62,7 @@ def sample_steps(
 
 
 class StepReadout(nn.Module):
-    """Subtask and measurements from all merged features of a timestep, `features` numbers, and its instruction."""
+    """Reads subtask and measurements off all merged features of a timestep, `features` numbers, and its instruction."""
 
     def __init__(self, features: int, labels: StepLabels, hidden: int = 192):
         super().__init__()

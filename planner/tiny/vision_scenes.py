@@ -1,8 +1,8 @@
-"""What a tiny tower should see in images of scenes: where things, mats and the hand's object are, what is open.
+"""A training-only aid for a tiny vision tower: it learns facts of scenes.
 
-Practice shows few layouts, and a tower learns them by heart. Images of scenes (`predimem datagen` with
-`suite: scenes`) show many, with facts. All merged features of a timestep have to tell them. A training-only aid: the
-readout is thrown away.
+The facts say where objects and mats are, what is in the gripper and what is open. Data from DAgger shows few layouts,
+and a tower learns them by heart. Images of scenes (`predimem datagen` with `kind: vision_data`) show many layouts,
+with facts, which all merged features of a timestep together have to tell. The readout is thrown away afterwards.
 """
 
 from __future__ import annotations
@@ -27,12 +27,19 @@ CELL_WEIGHT, FOUND_WEIGHT = 4.0, 4.0  # most things are not in most cells
 
 @dataclass(frozen=True, eq=False)
 class SceneLabels:
-    """Of N timesteps with C cameras each, up to O objects. Numbers are indices into the tuples, which begin with what
-    "none" is: `objects` and `mats` with "".
+    """The facts of N timesteps with C cameras, up to O objects and J joints.
 
-    object, place: int64 [N, O]; object 0 pads; place is `UNKNOWN` of what no camera sees. pixels: float32
-    [N, O, C, 2], NaN where a camera does not see it. mat: int64 [N], 0 where none is seen; mat_pixels [N, C, 2].
-    held: int64 [N]. openings: float32 [N, J].
+    Numbers are indices into the tuples of names. `objects` and `mats` begin with "", which stands for none.
+
+    cameras: C.
+    objects, places, mats: all names that there are.
+    object: int64 [N, O], the objects of each timestep; 0 pads.
+    place: int64 [N, O], where each object is; `UNKNOWN` for what no camera sees.
+    pixels: float32 [N, O, C, 2], where each camera sees it, in fractions of the image; NaN where it does not.
+    mat: int64 [N], the mat that is seen, or 0.
+    mat_pixels: float32 [N, C, 2], where each camera sees the mat.
+    held: int64 [N], the object in the gripper, or 0.
+    openings: float32 [N, J], how far drawers and doors are open.
     """
 
     cameras: int
@@ -58,13 +65,17 @@ class SceneLabels:
 
 @dataclass(frozen=True, eq=False)
 class Scenes:
-    """images: uint8 [N C, H, W, 3], the cameras of a timestep adjacent."""
+    """Images of scenes with their facts.
+
+    images: uint8 [N C, H, W, 3]; the cameras of a timestep are adjacent.
+    labels: the facts of the N timesteps.
+    """
 
     images: np.ndarray
     labels: SceneLabels
 
     def every(self, stride: int) -> Scenes:
-        """Every so manieth timestep."""
+        """These scenes with only every `stride`-th timestep."""
         known = self.labels
         cameras = known.cameras
         rows = np.arange(0, len(known), stride)
@@ -73,8 +84,12 @@ class Scenes:
 
 
 def scenes_of(episodes: Sequence[Episode], cameras: Sequence[str], known: SceneLabels | None = None) -> Scenes:
-    """All frames of episodes with facts. known: labels whose numbering is taken over (held-out scenes use that of
-    training). Raises ValueError for episodes without facts, and for things that `known` does not number."""
+    """All frames of episodes with facts.
+
+    known: labels whose numbering is taken over, as held-out scenes use that of training.
+
+    Raises ValueError for episodes without facts, and for things that `known` does not number.
+    """
     facts = [SceneFacts.of_metadata(e.metadata, f"{e.task} seed {e.seed}") for e in episodes]
     columns = [list(episodes[0].images).index(camera) for camera in cameras]
     if known is None:
@@ -121,9 +136,14 @@ def scenes_of(episodes: Sequence[Episode], cameras: Sequence[str], known: SceneL
 
 
 class SceneReadout(nn.Module):
-    """The facts from all merged features of a timestep; of an object, asked for by its name. And of each cell of a
-    image by itself, from its own features, whether the middle of a thing is in it, and where: what is learnt of one
-    place holds in all. width: of one merger's features, of which there are `levels`, for `cells` (a square) an image.
+    """Reads the facts off all merged features of a timestep; those of an object are asked for by its number.
+
+    Besides, it reads off the features of each single cell whether the middle of a thing is in it, and where. What is
+    learnt of one place then holds in all places.
+
+    width: the size of one merger's features.
+    levels: how many mergers there are.
+    cells: how many cells an image has, a square number.
     """
 
     def __init__(self, width: int, levels: int, cells: int, labels: SceneLabels, hidden: int = 256):
@@ -143,8 +163,11 @@ class SceneReadout(nn.Module):
         self.held, self.openings = nn.Linear(hidden, len(labels.objects)), nn.Linear(hidden, joints)
 
     def forward(self, features: Tensor, object: Tensor) -> dict[str, Tensor]:
-        """features [B, F]; object: int64 [B, O]. Logits, and positions and openings as they are. in_cell: [B, C,
-        cells, K, 3], of each object, and of the mat in the place of object 0: logit, and (u, v) in the cell."""
+        """Logits by name; positions and openings as they are. features: [B, F]; object: int64 [B, O].
+
+        in_cell: [B, C, cells, K, 3], for each object, and for the mat in the place of object 0: a logit, and (u, v)
+            in the cell.
+        """
         hidden = self.hidden(features)
         asked = self.of_object(hidden[:, None] * (1 + self.object(object)))
         cameras = self.seen.out_features
@@ -161,8 +184,10 @@ class SceneReadout(nn.Module):
         }
 
     def loss(self, features: Tensor, labels: SceneLabels, index: Tensor, moved: Tensor | None = None) -> Tensor:
-        """features [B, F] of the timesteps `index`, int64 [B]. moved: [B, C, 2], how far the images were shifted, in
-        fractions of their size."""
+        """The loss of the timesteps `index`, int64 [B], with the features [B, F].
+
+        moved: [B, C, 2], how far the images were shifted, in fractions of their size.
+        """
         object = labels.object[index]
         said, real = self(features, object), object > 0
         pixels, mat_pixels = labels.pixels[index], labels.mat_pixels[index]
@@ -187,8 +212,10 @@ class SceneReadout(nn.Module):
 
 @torch.no_grad()
 def scene_report(readout: SceneReadout, features: Tensor, labels: SceneLabels) -> dict[str, Any]:
-    """Accuracies on held-out scenes, of what is seen, with their n; errors of positions (of the image's side) and of
-    openings (of the whole way). features: [N, F] of all timesteps."""
+    """Accuracies on held-out scenes; errors of positions are in image sides, those of openings in the whole way.
+
+    features: [N, F] of all timesteps.
+    """
     said = readout(features, labels.object)
     known, place = labels.place != UNKNOWN, labels.place
     right = said["place"].argmax(-1) == place
@@ -234,6 +261,6 @@ def _mean(values: Tensor) -> float | None:
 
 
 def _known_error(said: Tensor, true: Tensor) -> Tensor:
-    """Mean squared error where the truth is known; 0 where nothing is."""
+    """Mean squared error where the true value is known; 0 if none is."""
     known = ~true.isnan()
     return ((said - true.nan_to_num()) ** 2 * known).sum() / known.sum().clamp(min=1)

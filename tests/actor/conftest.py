@@ -17,23 +17,23 @@ INSTRUCTION = "Observe the square's colour, wait, then touch the square of the s
 
 
 def make_episode(seed: int, size: int = 128) -> Episode:
-    """Squares appear at step APPEAR; an action is the way from the hand's (x, y) to the square."""
+    """Squares appear at step APPEAR; an action is the way from the gripper's (x, y) to the square."""
     rng = np.random.default_rng(seed)
     names = list(COLOURS)
     subtasks = ("wait", *(f"touch the {name} square" for name in names))
     cells = rng.choice(16, size=len(names), replace=False)
     places = (np.stack([cells % 4, cells // 4], -1) + rng.uniform(0.3, 0.7, (len(names), 2))) / 4
-    hand = rng.uniform(0.2, 0.8, size=(STEPS, 2)).astype(np.float32)
+    gripper = rng.uniform(0.2, 0.8, size=(STEPS, 2)).astype(np.float32)
     images = np.full((STEPS, size, size, 3), 120, np.uint8)
     half = size // 16
     for name, (u, v) in zip(names, places, strict=True):
         x, y = int(u * size), int(v * size)
         images[APPEAR:, y - half : y + half, x - half : x + half] = COLOURS[name]
     state = np.zeros((STEPS, 7), np.float32)
-    state[:, :2] = hand
+    state[:, :2] = gripper
     hold = np.array([0, 0, 0, 0, 0, 0, -1], np.float32)
     chunks = np.tile(hold, (STEPS, len(subtasks), HORIZON, 1))
-    chunks[APPEAR:, 1:, :, :2] = (places[None] - hand[APPEAR:, None])[:, :, None]
+    chunks[APPEAR:, 1:, :, :2] = (places[None] - gripper[APPEAR:, None])[:, :, None]
     targets_m = np.full((STEPS, len(subtasks), 3), np.nan, np.float32)
     targets_m[APPEAR:, 1:] = np.concatenate([places, np.full((len(names), 1), 0.02)], -1)
     pixels = np.full((STEPS, len(subtasks), len(CAMERAS), 2), np.nan, np.float32)

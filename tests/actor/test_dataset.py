@@ -24,8 +24,8 @@ def test_one_image_supervises_several_subtasks():
     for i, prompt in enumerate(batch.prompts):
         k = alternatives.subtasks.index(prompt)
         np.testing.assert_array_equal(batch.targets_m[i], alternatives.targets_m[APPEAR, k])
-        hand = batch.state[i // 12, :2]
-        np.testing.assert_allclose(batch.chunks[i, 0, :2], batch.targets_m[i, :2] - hand, atol=1e-6)
+        gripper = batch.state[i // 12, :2]
+        np.testing.assert_allclose(batch.chunks[i, 0, :2], batch.targets_m[i, :2] - gripper, atol=1e-6)
 
 
 def test_instruction_prompts_get_the_goal_s_chunk_and_no_target():
@@ -48,8 +48,8 @@ def test_instruction_prompts_get_the_goal_s_chunk_and_no_target():
 def test_without_a_goal_instruction_prompts_get_chunk_and_target_of_the_current_subtask():
     episode = dataclasses.replace(make_episode(1001), goal="")
     frames = FrameSet([episode], CAMERAS, HORIZON, 128)
-    told = SamplingConfig(6, 2, instruction_share=1, idle_share=0, shift_px=0)
-    batch = frames.batch(np.random.default_rng(0), told)
+    sampling = SamplingConfig(6, 2, instruction_share=1, idle_share=0, shift_px=0)
+    batch = frames.batch(np.random.default_rng(0), sampling)
     assert set(batch.prompts) == {INSTRUCTION} and episode.alternatives is not None
     due = episode.alternatives.subtasks.index(episode.subtask_at(APPEAR))
     np.testing.assert_array_equal(batch.targets_m, np.tile(episode.alternatives.targets_m[APPEAR, due], (12, 1)))

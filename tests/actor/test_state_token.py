@@ -24,7 +24,7 @@ UPRIGHT = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0)
 
 
 def posed(seed: int) -> Episode:
-    """An episode whose state is the pose of a hand."""
+    """An episode whose state is the pose of a gripper."""
     episode = make_episode(seed)
     state = np.concatenate([episode.state[:, :3], np.tile(np.float32(UPRIGHT), (len(episode), 1))], 1)
     return dataclasses.replace(episode, state=state)
@@ -84,18 +84,18 @@ def test_the_position_loss_ignores_unknown_targets() -> None:
 
 
 def test_the_way_to_the_target_is_exact() -> None:
-    """A hand that is turned and moved sees the same target: what is told of the way changes as the way does."""
+    """A gripper that is turned and moved sees the same target: the hint changes as the way to it does."""
     torch.manual_seed(0)
     locator = Locator(num_cameras=2, queries=2, width=8, expert_width=8, action_dim=7)
-    told: list[torch.Tensor] = []
-    locator.embed.register_forward_hook(lambda module, given, out: told.append(given[0]))
+    hints: list[torch.Tensor] = []
+    locator.embed.register_forward_hook(lambda module, given, out: hints.append(given[0]))
     rest = torch.randn(1, 2, 2, 8), torch.randn(1, 2, 16), torch.randn(16, 4), torch.randn(1, 8), torch.randn(1, 8)
     turned = torch.tensor([[0.5, 0.1, 0.2, 0.0, 1.0, 0.0, -1.0, 0.0, 0.0]])  # a quarter turn about z
     aim = locator(*rest, turned)
     way = aim.position_m[0] - turned[0, :3]
     expected = torch.cat([way / 0.2, (way / NEAR_M).tanh()])
-    torch.testing.assert_close(told[0][0, :6], expected)
-    torch.testing.assert_close(told[0][0, 6:9], torch.stack([way[1], -way[0], way[2]]) / 0.2)
+    torch.testing.assert_close(hints[0][0, :6], expected)
+    torch.testing.assert_close(hints[0][0, 6:9], torch.stack([way[1], -way[0], way[2]]) / 0.2)
 
 
 def test_a_sketch_is_the_mean_of_each_half() -> None:

@@ -233,5 +233,5 @@ def test_learns_to_point_at_unseen_squares(tmp_path: Path):
             distances = np.abs(chunk - episode.alternatives.chunks[APPEAR, 1:])[..., :2].mean((1, 2))
             right.append(int(distances.argmin()) == k - 1)
             errors.append(distances[k - 1])
-    assert np.mean(right) > 0.65  # chance is 1/3; the hand is in the state alone, which takes longer
+    assert np.mean(right) > 0.65  # chance is 1/3; the gripper is in the state alone, which takes longer
     assert np.median(errors) < 0.15  # the squares are about 0.35 from each other, in each coordinate

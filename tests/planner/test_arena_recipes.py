@@ -1,7 +1,8 @@
-"""The arena's recipes: one for every row of its table, all of them on one vocabulary."""
+"""The arena's recipes: every agent of its evaluation has one, and all of them share one vocabulary."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,8 @@ import yaml
 from memory_bank import MemoryConfig
 from planner.prompt import PromptConfig
 from planner.train import TrainConfig
-from predimem.core.config import load_config
+from predimem.core.config import from_dict, load_config
+from predimem.core.weight_files import weights_folder
 from predimem.envs.arena import vocabulary
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -28,9 +30,10 @@ def test_the_labels_are_those_of_the_tasks():
     assert (CONFIGS / "planner" / "arena_labels.yaml").read_text() == vocabulary.as_yaml()
 
 
-def test_every_row_with_a_planner_has_a_recipe():
-    rows = yaml.safe_load((CONFIGS / "eval" / "arena.yaml").read_text())["rows"].values()
-    planners = {row["planner"] for row in rows} - {"truth", "instruction"}
+def test_every_agent_with_a_trained_planner_has_a_recipe():
+    agents = yaml.safe_load((CONFIGS / "eval" / "arena.yaml").read_text())["agent_configs"].values()
+    planners = {agent["planner"] for agent in agents if agent["planner"].startswith("arena-planner")}
+    assert "arena-planner" in planners
     made = {"arena-planner" + path.stem.removeprefix("arena").replace("_", "-") for path in RECIPES}
     assert planners <= made
 
@@ -55,3 +58,9 @@ def test_the_memories(full: TrainConfig):
     assert text.memory == replace(full.memory, keyframes=False, past_subtasks=True)
     assert video.memory.window_steps == 221 and not video.memory.keyframes
     assert isinstance(video.memory, MemoryConfig) and isinstance(video.prompt, PromptConfig)
+
+
+def test_shipped_planners_were_trained_by_these_recipes_under_their_former_names(full: TrainConfig):
+    record = json.loads((weights_folder(None, "arena-planner") / "predimem.json").read_text())["training"]["config"]
+    assert record["dataset"]["splice"] == "progress" and "counterfactual" not in record["dataset"]
+    assert from_dict(TrainConfig, record).dataset == full.dataset

@@ -1,4 +1,4 @@
-"""Another episode's memory before this one's window."""
+"""Counterfactual memory augmentation and branch points: another episode's memory before this one's window."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from memory_bank import MemoryConfig
-from planner.branch_points import forks
-from planner.counterfactual import splice_memory
+from planner.branch_points import branch_points
+from planner.counterfactual import with_memory_of
 from planner.dataset import DatasetConfig, SampleMaker, keyframe_positions, keyframe_targets
 from planner.replay import Replay, Sample
 from predimem.core.episodes import Episode, SubtaskSpan
@@ -57,41 +57,42 @@ def test_an_event_is_nominated_by_the_first_frame_at_or_after_it(step, positions
 
 def test_memory_and_label_come_from_the_other_episode():
     own, other = searched(1, "left"), searched(2, "right", pace=2)
-    spliced = splice_memory(sample_at(own, 45), other, splice_steps=6)
-    assert spliced.subtask == "open right" and spliced.spliced
-    assert [frame.step for frame in spliced.snapshot.keyframes] == [30, 72]
-    assert all((frame.images["agentview_rgb"] == 2).all() for frame in spliced.snapshot.keyframes)
-    assert [(f.step, int(f.images["agentview_rgb"].max())) for f in spliced.snapshot.recent] == [(41, 1), (45, 1)]
-    assert spliced.snapshot.past_subtasks == ("look", "shut", "open right")
+    changed = with_memory_of(sample_at(own, 45), other, counterfactual_steps=6)
+    assert changed.subtask == "open right" and changed.counterfactual
+    assert [frame.step for frame in changed.snapshot.keyframes] == [30, 72]
+    assert all((frame.images["agentview_rgb"] == 2).all() for frame in changed.snapshot.keyframes)
+    assert [(f.step, int(f.images["agentview_rgb"].max())) for f in changed.snapshot.recent] == [(41, 1), (45, 1)]
+    assert changed.snapshot.past_subtasks == ("look", "shut", "open right")
 
 
 def test_a_window_that_gives_the_hidden_state_away_keeps_its_memory():
     own, other = searched(1, "left"), searched(2, "right")
     late = sample_at(own, 60)
-    assert splice_memory(late, other, splice_steps=6) is late
-    assert splice_memory(late, searched(3, "left"), splice_steps=6).spliced  # the same hidden state fits everywhere
-    assert splice_memory(sample_at(own, 30), other, splice_steps=6).subtask == "shut"
+    assert with_memory_of(late, other, counterfactual_steps=6) is late
+    same_state = with_memory_of(late, searched(3, "left"), counterfactual_steps=6)
+    assert same_state.counterfactual  # the same hidden state fits everywhere
+    assert with_memory_of(sample_at(own, 30), other, counterfactual_steps=6).subtask == "shut"
 
 
 def test_samples_near_a_change_and_on_the_grid():
     config = DatasetConfig(
-        splice="progress", nominate="subtask_ends", boundary_probability=1.0, boundary_steps=3, step_grid=2,
+        counterfactual="progress", nominate="subtask_ends", boundary_probability=1.0, boundary_steps=3, step_grid=2,
         phase_weights={"*": 1.0}, late_probability=0.0, extra_probability=0.0,
     )  # fmt: skip
     samples = list(SampleMaker([searched(1, "left"), searched(2, "right")], MEMORY, config).draw(80, random.Random(0)))
     steps = {sample.snapshot.step for sample in samples}
     assert steps <= {16, 18, 20, 22, 36, 38, 40, 42} and len(steps) == 8
-    assert {s.subtask for s in samples if s.spliced and s.snapshot.step >= 40} == {"open left", "open right"}
+    assert {s.subtask for s in samples if s.counterfactual and s.snapshot.step >= 40} == {"open left", "open right"}
 
 
-def test_samples_at_the_forks_that_memory_decides():
+def test_samples_at_branch_points():
     config = DatasetConfig(
-        splice="progress", nominate="subtask_ends", fork_probability=1.0, splice_steps=7, step_grid=4,
-        phase_weights={"*": 1.0}, late_probability=0.0, extra_probability=0.0,
+        counterfactual="progress", nominate="subtask_ends", branch_point_probability=1.0, counterfactual_steps=7,
+        step_grid=4, phase_weights={"*": 1.0}, late_probability=0.0, extra_probability=0.0,
     )  # fmt: skip
     one, other = searched(1, "left"), searched(2, "right", pace=2)
-    assert forks([one, other]) == {id(one): (40,), id(other): (80,)}
-    assert forks([one, searched(3, "left")])[id(one)] == ()
+    assert branch_points([one, other]) == {id(one): (40,), id(other): (80,)}
+    assert branch_points([one, searched(3, "left")])[id(one)] == ()
     samples = list(SampleMaker([one, other], MEMORY, config).draw(80, random.Random(0)))
     assert {(s.episode.seed, s.snapshot.step) for s in samples} == {(1, 40), (1, 44), (2, 80), (2, 84)}
     assert {s.subtask for s in samples if s.episode.seed == 1} == {"open left", "open right"}
@@ -99,7 +100,9 @@ def test_samples_at_the_forks_that_memory_decides():
 
 def test_keyframes_can_be_forgotten_and_moved():
     episodes = [searched(1, "left")]
-    plain = DatasetConfig(late_probability=0.0, extra_probability=0.0, phase_weights={"*": 1.0}, splice_probability=0.0)
+    plain = DatasetConfig(
+        late_probability=0.0, extra_probability=0.0, phase_weights={"*": 1.0}, counterfactual_probability=0.0
+    )
     forgetful = SampleMaker(episodes, MEMORY, replace(plain, missing_probability=0.999))
     assert sum(len(s.snapshot.keyframes) for s in forgetful.draw(30, random.Random(0))) <= 2
     moved = SampleMaker(episodes, MEMORY, replace(plain, jitter_steps=2)).draw(60, random.Random(0))
@@ -108,7 +111,7 @@ def test_keyframes_can_be_forgotten_and_moved():
 
 
 def test_a_planner_with_a_text_memory_is_late_or_early():
-    config = DatasetConfig(lag_steps=8, phase_weights={"*": 1.0}, splice_probability=0.0)
+    config = DatasetConfig(lag_steps=8, phase_weights={"*": 1.0}, counterfactual_probability=0.0)
     samples = list(SampleMaker([searched(1, "left")], MEMORY, config).draw(200, random.Random(0)))
     last = [(s.snapshot.past_subtasks[-1], s.subtask) for s in samples if s.snapshot.past_subtasks]
     assert ("look", "shut") in last and ("shut", "look") in last and ("shut", "shut") in last
@@ -117,13 +120,13 @@ def test_a_planner_with_a_text_memory_is_late_or_early():
 def test_keyframes_lie_on_the_grid():
     episodes = [searched(1, "left"), searched(2, "right", pace=2)]
     config = DatasetConfig(
-        splice="progress", splice_probability=0.5, nominate="subtask_ends", step_grid=10, jitter_steps=4,
-        phase_weights={"*": 1.0}, late_probability=0.0, extra_probability=0.0,
+        counterfactual="progress", counterfactual_probability=0.5, nominate="subtask_ends", step_grid=10,
+        jitter_steps=4, phase_weights={"*": 1.0}, late_probability=0.0, extra_probability=0.0,
     )  # fmt: skip
     samples = list(SampleMaker(episodes, MEMORY, config).draw(80, random.Random(0)))
     steps = [frame.step for sample in samples for frame in sample.snapshot.keyframes]
     assert steps and all(step % 10 == 0 for step in steps)
-    assert any(sample.spliced for sample in samples)
+    assert any(sample.counterfactual for sample in samples)
 
 
 def test_changes_of_subtask_are_targets():
@@ -135,7 +138,7 @@ def test_changes_of_subtask_are_targets():
 def test_what_a_planner_nominated_itself_is_remembered():
     episode = replace(searched(1, "left"), metadata={"nominated_steps": [7, 50]})
     config = DatasetConfig(
-        own_memory_probability=0.5, phase_weights={"*": 1.0}, splice_probability=0.0, nominate="changes",
+        own_memory_probability=0.5, phase_weights={"*": 1.0}, counterfactual_probability=0.0, nominate="changes",
         late_probability=0.0, extra_probability=0.0, step_grid=2,
     )  # fmt: skip
     samples = SampleMaker([episode], MEMORY, config).draw(200, random.Random(0))

@@ -20,7 +20,7 @@ from planner.replay import Replay
 from predimem.core.episodes import EpisodeError, episode_path, load_episode, save_episode
 from tests.planner.builders import COLOURS, MEMORY, PROMPT, make_episode
 
-PLAIN = DatasetConfig(splice_probability=0.0, late_probability=0.0, extra_probability=0.0)
+PLAIN = DatasetConfig(counterfactual_probability=0.0, late_probability=0.0, extra_probability=0.0)
 
 
 def draw(episodes, config, count=60, memory=MEMORY):
@@ -57,11 +57,11 @@ def test_only_the_images_of_a_snapshot_are_read(tmp_path):
     Replay(episode, MEMORY, [0])  # a replay by itself reads none
 
 
-def test_splicing_changes_the_cue_and_the_label_together(episodes):
-    samples = draw(episodes, replace(PLAIN, splice_probability=1.0), count=200)
-    spliced = [s for s in samples if s.spliced]
-    assert len(spliced) > 100
-    for sample in spliced:
+def test_a_counterfactual_sample_changes_cue_and_label_together(episodes):
+    samples = draw(episodes, replace(PLAIN, counterfactual_probability=1.0), count=200)
+    changed = [s for s in samples if s.counterfactual]
+    assert len(changed) > 100
+    for sample in changed:
         cue, source = sample.snapshot.keyframes[0], sample.sources[0]
         colour = cue.images["base_camera"][30, 30]
         named = next(c for c in COLOURS if source.goal == f"touch the {c} cube")
@@ -70,13 +70,13 @@ def test_splicing_changes_the_cue_and_the_label_together(episodes):
             assert sample.subtask == source.goal
         else:
             assert sample.subtask == sample.episode.subtask_at(sample.snapshot.step)
-    assert any(s.subtask not in (s.episode.goal, "watch", "wait") for s in spliced)
+    assert any(s.subtask not in (s.episode.goal, "watch", "wait") for s in changed)
 
 
-def test_splicing_stays_within_the_goals_of_a_task():
+def test_counterfactual_samples_stay_within_the_goals_of_a_task():
     few = [replace(make_episode(1, "red"), task="Few"), replace(make_episode(2, "lime"), task="Few")]
     many = [replace(make_episode(3 + i, colour), task="Many") for i, colour in enumerate(COLOURS)]
-    for sample in draw(few + many, replace(PLAIN, splice_probability=1.0), count=200):
+    for sample in draw(few + many, replace(PLAIN, counterfactual_probability=1.0), count=200):
         if sample.episode.task == "Few":
             assert "blue" not in sample.subtask
 

@@ -78,7 +78,7 @@ def test_inputs_are_those_of_the_processor(planner, processor, snapshots):
         assert np.array_equal(ours.is_image, stock["mm_token_type_ids"][0].numpy() == 1)
 
 
-def test_a_image_that_is_not_square_counts_its_longer_side():
+def test_an_image_that_is_not_square_counts_its_longer_side():
     wide = ImageFeatures(1, 3, torch.zeros(3, 4), ())
     laid = lay_out([7, 99, 8, 9], [wide], image_token=99)
     assert laid.tokens.tolist() == [7, 99, 99, 99, 8, 9]

@@ -13,7 +13,7 @@ from planner.parsing import parse_answer
 from tests.planner.builders import MEMORY, PROMPT, make_episode
 
 PLAIN = DatasetConfig(
-    samples=12, splice_probability=0.0, late_probability=0.0, extra_probability=0.0, validation_fraction=0.25
+    samples=12, counterfactual_probability=0.0, late_probability=0.0, extra_probability=0.0, validation_fraction=0.25
 )
 
 

@@ -49,7 +49,7 @@ def test_frames_are_drawn_without_repeats(frames):
     assert len({frame.tobytes() for frame in frames}) == 40
 
 
-def test_a_image_that_holds_for_several_steps_is_drawn_once():
+def test_an_image_that_holds_for_several_steps_is_drawn_once():
     frames = make_episode(1, "red").images["base_camera"]
     episode = replace(make_episode(1, "red"), images={"base_camera": Frames(frames[:5], np.arange(10) // 2)})
     drawn = sample_frames([episode], ("base_camera",), 40, np.random.default_rng(0))
