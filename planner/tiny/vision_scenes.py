@@ -1,8 +1,8 @@
 """What a tiny tower should see in images of scenes: where things, mats and the hand's object are, what is open.
 
-Practice shows few layouts, and a tower learns them by heart. Images of scenes (`predimem datagen` with
-`suite: scenes`) show many, with facts. All merged features of a timestep have to tell them. A training-only aid: the
-readout is thrown away.
+DAgger data show few layouts, and a tower learns them by heart. Images of scenes (`predimem datagen` with
+`kind: vision_data`) show many, with facts. All merged features of a timestep have to tell them. This is a training-only
+aid: the readout is thrown away.
 """
 
 from __future__ import annotations

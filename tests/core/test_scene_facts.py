@@ -31,5 +31,5 @@ def test_facts_survive_json() -> None:
 
 
 def test_other_episodes_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"^a/b has no facts.*suite: scenes"):
+    with pytest.raises(ValueError, match=r"^a/b has no facts.*kind: vision_data"):
         SceneFacts.of_metadata({}, "a/b")

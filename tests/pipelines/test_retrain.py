@@ -42,8 +42,8 @@ def test_each_stage_comes_after_what_it_needs(config: RetrainConfig) -> None:
     assert len(set(names)) == len(names)
     for stage in stages:
         assert all(names.index(need) < names.index(stage.name) for need in stage.needs)
-    assert names.index("practice-2") < names.index("arena-actor") < names.index("practice-3")  # it is the hand there
-    assert names.index("practice-3") < names.index("arena-planner") < names.index("arena-planner-recent")
+    assert names.index("dagger-2") < names.index("arena-actor") < names.index("dagger-3")  # it acts there
+    assert names.index("dagger-3") < names.index("arena-planner") < names.index("arena-planner-recent")
 
 
 def test_it_makes_the_weights_of_every_row(config: RetrainConfig) -> None:
@@ -53,18 +53,18 @@ def test_it_makes_the_weights_of_every_row(config: RetrainConfig) -> None:
 
 def test_who_drives_and_who_learns_from_what(config: RetrainConfig) -> None:
     stages = {stage.name: stage for stage in plan_stages(config)}
-    first, second, third, last = (stages[f"practice-{number}"].config for number in range(4))
-    assert first["driver"] == "truth" and second["driver"] == str(stages["planner-round-0"].result)
+    first, second, third, last = (stages[f"dagger-{number}"].config for number in range(4))
+    assert first["driver"] == "oracle" and second["driver"] == str(stages["planner-round-0"].result)
     assert stages["planner-round-0"].config["episodes"] == [first["out"]]
     assert third["driver"] == str(stages["planner-round-1"].result)
-    assert [practice["hand"] for practice in (first, second, third)] == ["skills", "skills", "expert"]
-    assert last["hand"] == str(stages["arena-actor"].result)
+    assert [one["low_level_policy"] for one in (first, second, third)] == ["skills", "skills", "expert"]
+    assert last["low_level_policy"] == str(stages["arena-actor"].result)
     rounds = [first["out"], second["out"], third["out"], last["out"]]
     trained = [s for s in stages.values() if s.weights and s.config["episodes"] == rounds]
     assert {s.config["vision"]["directory"] for s in trained} == {
         stages["planner-round-0"].config["vision"]["directory"]
     }
-    assert {s.config["vision"]["scenes"] for s in trained} == {stages["scenes"].config["out"]}
+    assert {s.config["vision"]["scenes"] for s in trained} == {stages["vision-data"].config["out"]}
     assert len(trained) == 5 and trained[0].config["memory"] != trained[1].config["memory"]
     untrained = stages["arena-planner-untrained"]
     assert untrained.needs == () and untrained.config["vision"] is None and untrained.config["sft"]["epochs"] == 0
@@ -93,16 +93,16 @@ def test_seeds_are_for_training_and_each_is_used_once(config: RetrainConfig) -> 
 @pytest.mark.parametrize("tiny", [False, True])
 def test_every_config_is_one_that_its_command_reads(tmp_path: Path, tiny: bool) -> None:
     from actor.train import ActorTrainConfig
-    from datagen.actor_data.config import SkillDataConfig
-    from datagen.dagger.config import PracticeConfig
-    from datagen.vision_data.config import ScenesConfig
+    from datagen.actor_data.config import ActorDataConfig
+    from datagen.dagger.config import PlannerDaggerConfig
+    from datagen.vision_data.config import VisionDataConfig
     from planner.train import TrainConfig
 
     (tmp_path / "tiny.yaml").write_text(TINY)
-    suites = {"practice": PracticeConfig, "skills": SkillDataConfig, "scenes": ScenesConfig}
+    data_kinds = {"dagger": PlannerDaggerConfig, "actor_data": ActorDataConfig, "vision_data": VisionDataConfig}
     for stage in plan_stages(load_config(RetrainConfig, tmp_path / "tiny.yaml" if tiny else CONFIG)):
         kinds: dict[str, Any] = {PLANNER: TrainConfig, ACTOR: ActorTrainConfig}
-        cls = kinds.get(stage.kind) or suites[stage.config["suite"]]
+        cls = kinds.get(stage.kind) or data_kinds[stage.config["kind"]]
         path = tmp_path / f"{stage.name}.yaml"
         path.write_text(yaml.safe_dump(stage.config))
         loaded = load_config(cls, path)
@@ -112,7 +112,7 @@ def test_every_config_is_one_that_its_command_reads(tmp_path: Path, tiny: bool) 
 @pytest.mark.parametrize(
     ("rounds", "says"),
     [
-        ([{"episodes": 4, "first_seed": 2000}, {"episodes": 4, "first_seed": 2003}], "practises seed 2003"),
+        ([{"episodes": 4, "first_seed": 2000}, {"episodes": 4, "first_seed": 2003}], "round 1 plays seed 2003"),
         ([{"episodes": 4, "first_seed": 900000}], "not a training seed"),
         ([], "at least one round"),
     ],
@@ -129,11 +129,11 @@ def test_some_stages_and_what_they_need(config: RetrainConfig) -> None:
     stages = plan_stages(config)
     chosen = lambda *only: [stage.name for stage in choose_stages(stages, only)]  # noqa: E731
     assert chosen() == [stage.name for stage in stages]
-    assert chosen("actor") == ["skills", "arena-actor", "arena-actor-reactive"]
+    assert chosen("actor") == ["actor-data", "arena-actor", "arena-actor-reactive"]
     assert chosen("arena-planner-untrained") == ["arena-planner-untrained"]
-    assert chosen("practice-1") == ["scenes", "practice-0", "planner-round-0", "practice-1"]
-    assert not {"skills", "arena-actor"} & set(chosen("practice-2"))
-    assert {"skills", "arena-actor"} < set(chosen("practice-3"))
+    assert chosen("dagger-1") == ["vision-data", "dagger-0", "planner-round-0", "dagger-1"]
+    assert not {"actor-data", "arena-actor"} & set(chosen("dagger-2"))
+    assert {"actor-data", "arena-actor"} < set(chosen("dagger-3"))
     with pytest.raises(ConfigError, match="no stage 'plannr'; there are: data, planner, actor"):
         chosen("plannr")
 
@@ -184,10 +184,10 @@ TINY = """
 workers: 1
 tasks: ["6"]
 planners:
-  practice: configs/datagen_practice.yaml
-  practice_changes: {max_overtime_s: 3.0}
-  scenes: configs/datagen_scenes.yaml
-  scene_changes: {episodes: 2, frames: 4}
+  dagger: configs/datagen_dagger.yaml
+  dagger_changes: {max_overtime_s: 3.0}
+  vision_data: configs/datagen_vision_data.yaml
+  vision_data_changes: {episodes: 2, frames: 4}
   rounds: [{episodes: 1, first_seed: 46000}, {episodes: 1, first_seed: 44000}]
   recipes:
     arena-planner: configs/planner/arena.yaml
@@ -198,8 +198,8 @@ planners:
     dataset: {samples: 16}
     sft: {batch_size: 4}
 actor:
-  skills: configs/datagen_skills.yaml
-  skill_changes: {tasks: ["2"], episodes: 2, frames: 2}
+  data: configs/datagen_actor_data.yaml
+  data_changes: {tasks: ["2"], episodes: 2, frames: 2}
   recipe: configs/actor/arena.yaml
   variants: {arena-actor-reactive: configs/actor/arena_reactive.yaml}
   recipe_changes:
@@ -220,12 +220,12 @@ def start(*arguments: str) -> subprocess.Popen[str]:
 def test_interrupted_it_ends_with_its_stage(tmp_path: Path, how: signal.Signals) -> None:
     (tmp_path / "tiny.yaml").write_text(TINY)
     process = start("train", "arena", "--config", str(tmp_path / "tiny.yaml"), "--out", str(tmp_path / "out"))
-    assert process.stdout is not None and "[1/10] scenes" in process.stdout.readline()
+    assert process.stdout is not None and "[1/10] vision-data" in process.stdout.readline()
     while not (running := children(process.pid)):
         time.sleep(0.05)
     process.send_signal(how)
     output, _ = process.communicate(timeout=120)
-    assert process.returncode != 0 and "interrupted in scenes: the same command goes on" in output
+    assert process.returncode != 0 and "interrupted in vision-data: the same command goes on" in output
     assert not any(Path(f"/proc/{pid}").exists() for pid in running)
 
 

@@ -20,7 +20,7 @@ from predimem.envs.arena.subtasks import Skill, Subtask
 REST_M, REST_RAD = 0.003, 0.03  # a control step that is smaller is none
 
 
-class ReactiveActor:
+class MemorylessPolicy:
     """Implements `Policy` with chunks of one action: `infer` is to be called once at every control step, and
     `reset` after each reset of the environment.
 

@@ -16,7 +16,7 @@ from predimem.envs.arena.subtasks import Skill, Subtask
 POUR_AGAIN_STEPS = 30  # a pour that is still asked for so long after it has ended is done once more
 
 
-class SkillActor:
+class ScriptedPolicy:
     """Implements `Policy` with chunks of one action: `infer` is to be called once at every control step, and
     `reset` after each reset of the environment.
 

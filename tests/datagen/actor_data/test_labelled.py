@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from datagen.actor_data.config import SkillDataConfig
+from datagen.actor_data.config import ActorDataConfig
 from datagen.actor_data.labelled import OTHERS, Labelled, episode_of, others, possible, project
 from datagen.actor_data.rollouts import start, until_grip
 from datagen.actor_data.starts import TRIED_SHARE, draw_hand, draw_stage, leave, try_before, wander, write
@@ -87,9 +87,9 @@ def test_a_chunk_is_cut_after_the_gripper_changes() -> None:
 
 def test_evaluation_seeds_are_refused() -> None:
     with pytest.raises(ValueError, match="not a training seed"):
-        SkillDataConfig(first_seed=900_000)
+        ActorDataConfig(first_seed=900_000)
     with pytest.raises(ConfigError, match="more than chunk_steps"):
-        SkillDataConfig(chunk_steps=4)
+        ActorDataConfig(chunk_steps=4)
 
 
 def test_the_scene_is_left_as_subtasks_leave_it() -> None:

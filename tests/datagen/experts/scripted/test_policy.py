@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from datagen.experts.scripted.policy import POUR_AGAIN_STEPS, SkillActor
+from datagen.experts.scripted.policy import POUR_AGAIN_STEPS, ScriptedPolicy
 from datagen.experts.scripted.subtask_names import due_label
 from predimem.core.types import Observation
 from predimem.envs.arena.scene.environment import ArenaEnv
@@ -26,7 +26,7 @@ class Stage:
 
     def __init__(self, task: int, seed: int = 0):
         self.env: ArenaEnv = arena(task, seed)
-        self.actor = SkillActor(self.env)
+        self.actor = ScriptedPolicy(self.env)
         self.steps = 0
         self.over = self.success = False
 
