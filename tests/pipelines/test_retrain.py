@@ -16,6 +16,9 @@ import pytest
 import yaml
 
 from actor.train import DaggerConfig
+from datagen.actor_data.config import ActorDataConfig
+from datagen.dagger.config import PlannerDaggerConfig
+from datagen.vision_data.config import VisionDataConfig
 from predimem.core.config import ConfigError, from_dict, load_config
 from predimem.core.seeds import TRAINING_SEEDS
 from predimem.evaluation.run.config import evaluation_settings
@@ -46,9 +49,9 @@ def test_each_stage_comes_after_what_it_needs(config: RetrainConfig) -> None:
     assert names.index("dagger-3") < names.index("arena-planner") < names.index("arena-planner-recent")
 
 
-def test_it_makes_the_weights_of_every_row(config: RetrainConfig) -> None:
-    rows = evaluation_settings(ROOT / "configs" / "eval" / "arena.yaml", {}).agent_configs.values()
-    assert {name for row in rows for name in row.weights} == {s.weights for s in plan_stages(config)} - {None}
+def test_it_makes_the_weights_of_every_agent(config: RetrainConfig) -> None:
+    agents = evaluation_settings(ROOT / "configs" / "eval" / "arena.yaml", {}).agent_configs.values()
+    assert {name for agent in agents for name in agent.weights} == {s.weights for s in plan_stages(config)} - {None}
 
 
 def test_who_drives_and_who_learns_from_what(config: RetrainConfig) -> None:
@@ -90,12 +93,31 @@ def test_seeds_are_for_training_and_each_is_used_once(config: RetrainConfig) -> 
     assert len(set(seeds)) == len(seeds) and set(seeds) <= set(TRAINING_SEEDS)
 
 
+def test_a_config_in_former_words_means_the_same(tmp_path: Path) -> None:
+    (tmp_path / "data.yaml").write_text(
+        "{suite: practice, driver: truth, hand: skills, truth_spells: {truth_s: [1.0, 2.0]}}"
+    )
+    (tmp_path / "former.yaml").write_text(f"""
+planners:
+  practice: {tmp_path}/data.yaml
+  practice_changes: {{max_overtime_s: 3.0}}
+  scenes: configs/datagen_scenes.yaml
+  scene_changes: {{frames: 4}}
+  rounds: [{{episodes: 1, first_seed: 46000, hand: expert}}]
+  recipes: {{arena-planner: configs/planner/arena.yaml}}
+actor: {{recipe: configs/actor/arena.yaml, skills: configs/datagen_skills.yaml, skill_changes: {{frames: 2}}}}
+""")
+    stages = {stage.name: stage.config for stage in plan_stages(load_config(RetrainConfig, tmp_path / "former.yaml"))}
+    dagger = from_dict(PlannerDaggerConfig, stages["dagger-0"])
+    assert (dagger.driver, dagger.low_level_policy, dagger.max_overtime_s) == ("oracle", "expert", 3.0)
+    assert dagger.oracle_spells.oracle_s == (1.0, 2.0)
+    assert from_dict(VisionDataConfig, stages["vision-data"]).frames == 4
+    assert from_dict(ActorDataConfig, stages["actor-data"]).frames == 2
+
+
 @pytest.mark.parametrize("tiny", [False, True])
 def test_every_config_is_one_that_its_command_reads(tmp_path: Path, tiny: bool) -> None:
     from actor.train import ActorTrainConfig
-    from datagen.actor_data.config import ActorDataConfig
-    from datagen.dagger.config import PlannerDaggerConfig
-    from datagen.vision_data.config import VisionDataConfig
     from planner.train import TrainConfig
 
     (tmp_path / "tiny.yaml").write_text(TINY)
@@ -134,6 +156,7 @@ def test_some_stages_and_what_they_need(config: RetrainConfig) -> None:
     assert chosen("dagger-1") == ["vision-data", "dagger-0", "planner-round-0", "dagger-1"]
     assert not {"actor-data", "arena-actor"} & set(chosen("dagger-2"))
     assert {"actor-data", "arena-actor"} < set(chosen("dagger-3"))
+    assert chosen("practice-1", "scenes", "skills") == chosen("dagger-1", "vision-data", "actor-data"), "former names"
     with pytest.raises(ConfigError, match="no stage 'plannr'; there are: data, planner, actor"):
         chosen("plannr")
 
@@ -167,6 +190,13 @@ def test_what_is_done_is_skipped_and_another_config_is_refused(tmp_path: Path, c
         run_stages([replace(stage, config={"steps": 4})], tmp_path)
     stage.result.rmdir()
     assert not is_done(stage, tmp_path)
+
+
+def test_a_folder_that_an_earlier_version_began_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "done").mkdir()
+    (tmp_path / "done" / "practice-0.json").write_text("{}")
+    with pytest.raises(ConfigError, match="its stage practice-0 is dagger-0 now; choose another --out"):
+        run_stages([make_stage(tmp_path, "dagger-0", "--help")], tmp_path)
 
 
 def test_weights_are_placed_and_placed_again_when_they_are_lost(tmp_path: Path) -> None:
@@ -257,13 +287,13 @@ def test_everything_from_nothing_to_an_evaluation(tmp_path: Path) -> None:
         [sys.executable, "-m", "predimem.cli", *arguments], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert again.stdout.count("is there") == 10
-    rows = ("predimem", "no-keyframes-skills", "no-robot-data-skills")
+    agents = ("predimem", "no-keyframes-skills", "no-robot-data-skills")
     evaluated = start(
         "eval", "--config", "configs/eval/arena.yaml", "--weights", str(weights), "--tasks", "6", "--episodes", "1",
-        "--agents", ",".join(rows), "--workers", "1", "--out", str(tmp_path / "eval"),
+        "--agents", ",".join(agents), "--workers", "1", "--out", str(tmp_path / "eval"),
     )  # fmt: skip
     output, _ = evaluated.communicate()
     assert evaluated.returncode == 0, output[-3000:]
     results = json.loads((tmp_path / "eval" / "results.json").read_text())
-    assert set(results["provenance"]["rows"]) >= set(rows)
+    assert set(results["provenance"]["agent_configs"]) >= set(agents)
     assert os.environ.get("HF_HUB_OFFLINE") == "1"  # nothing was downloaded
