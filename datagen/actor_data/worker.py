@@ -10,7 +10,7 @@ import numpy as np
 from datagen.actor_data.config import ActorDataConfig
 from datagen.actor_data.labelled import Labelled, episode_of, look
 from datagen.actor_data.rollouts import MakePolicy, Rollout, play, start
-from datagen.actor_data.starts import draw_hand, draw_stage, leave, try_before, wander, write
+from datagen.actor_data.starts import draw_gripper, draw_stage, leave, try_before, wander, write
 from datagen.environments import arena_environment
 from datagen.experts.scripted.snapshot import Snapshot
 from predimem.core.episodes import episode_path, save_episode
@@ -62,10 +62,10 @@ class ActorDataWorker:
                 break
             scene = fresh.copy()
             held = leave(scene, subtasks[:stage], rng)
-            hand = draw_hand(scene, arm, held, subtasks[stage - 1] if stage else None, rng)
-            try_before(scene, hand, subtasks[stage], rng)
-            hand = wander(hand, scene, arm, subtasks[stage], rng)
-            if write(env, arm, scene, hand):
+            gripper = draw_gripper(scene, arm, held, subtasks[stage - 1] if stage else None, rng)
+            try_before(scene, gripper, subtasks[stage], rng)
+            gripper = wander(gripper, scene, arm, subtasks[stage], rng)
+            if write(env, arm, scene, gripper):
                 fresh.adopt_grasps(scene)
                 frames.append(look(env, arm, subtasks[stage], self._config.chunk_steps, fresh, rng))
             if len(frames) == self._config.frames:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from datagen.actor_data.starts import draw_hand, write
+from datagen.actor_data.starts import draw_gripper, write
 from datagen.environments import arena_environment
 from datagen.experts.scripted.snapshot import Snapshot
 from datagen.vision_data.config import VisionDataConfig
@@ -61,12 +61,12 @@ def draw_scenes(env: Any, config: VisionDataConfig, rng: np.random.Generator) ->
             if kind > 1 - config.scramble_share:
                 held, before = "", None
                 scramble(scene, env.task, rng)
-            states = [(scene, draw_hand(scene, arm, held, before, rng))]
+            states = [(scene, draw_gripper(scene, arm, held, before, rng))]
         fresh.adopt_grasps(scene)  # finding them takes long
         label = subtasks[min(stage, len(subtasks) - 1)].label
-        for state, hand in states[: config.frames - len(shown)]:
-            if write(env, arm, state, hand):
-                shown.append(show(env, state, hand, label))
+        for state, gripper in states[: config.frames - len(shown)]:
+            if write(env, arm, state, gripper):
+                shown.append(show(env, state, gripper, label))
     return shown
 
 

@@ -11,7 +11,7 @@ from datagen.dagger.config import DisturbanceConfig, PlannerDaggerConfig
 from datagen.dagger.labels import SubtaskLabeller
 from datagen.dagger.learned_policy import LearnedPolicy
 from datagen.experts.scripted.action_labels import chunk
-from datagen.experts.scripted.snapshot import Hand, Snapshot
+from datagen.experts.scripted.snapshot import Gripper, Snapshot
 from datagen.experts.scripted.subtask_names import named
 from datagen.generation import run_generation
 from predimem.core.config import ConfigError
@@ -33,7 +33,7 @@ class LearnedPerfectly:
         meant = named(self._env.task, self._env.variant(), subtask)
         assert meant is not None
         arm = self.learned.arm
-        return ActionChunk(observation.step, chunk(arm, Hand.of(arm), Snapshot.of(self._env), meant, 10), subtask)
+        return ActionChunk(observation.step, chunk(arm, Gripper.of(arm), Snapshot.of(self._env), meant, 10), subtask)
 
 
 def test_it_carries_out_actions_and_tells_when_the_motion_has_ended() -> None:
