@@ -92,7 +92,7 @@ class DaggerConfig:
     first_seed: int = ACTOR_DAGGER_SEEDS.start
     chain_share: float = 0.5
     steps: int = 600
-    data: str = "configs/datagen_skills.yaml"
+    data: str = "configs/datagen_actor_data.yaml"
 
     def __post_init__(self) -> None:
         if self.rounds < 0:

@@ -27,7 +27,7 @@ def play(task: str, seeds: range, steps: int, tried: dict[str, list[bool]]) -> i
     """How many of the episodes were solved; attempts at subtasks go to `tried`."""
     from datagen.actor_data.evaluate import kind_of
     from datagen.experts.scripted.action_labels import chunk
-    from datagen.experts.scripted.snapshot import Hand, Snapshot
+    from datagen.experts.scripted.snapshot import Gripper, Snapshot
     from predimem.envs.arena.robot.delta_pose import Driver
     from predimem.envs.arena.scene.environment import ArenaEnv
 
@@ -43,7 +43,7 @@ def play(task: str, seeds: range, steps: int, tried: dict[str, list[bool]]) -> i
             while played < MOST_STEPS and after < AFTER_STEPS:
                 scene = Snapshot.of(env)
                 scene.adopt_grasps(known)
-                actions = chunk(driver.arm, Hand.of(driver.arm), scene, subtask, steps)
+                actions = chunk(driver.arm, Gripper.of(driver.arm), scene, subtask, steps)
                 known.adopt_grasps(scene)
                 for action in actions:
                     driver.step(action)

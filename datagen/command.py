@@ -7,24 +7,25 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from datagen.actor_data.config import SkillDataConfig
+from datagen.actor_data.config import ActorDataConfig
 from datagen.dagger.agent import check_models
-from datagen.dagger.config import PracticeConfig
+from datagen.dagger.config import PlannerDaggerConfig
 from datagen.demos.config import GenerationConfig
 from datagen.demos.mikasa import CollectConfig, ExpertWorker, write_summary
+from datagen.former_names import todays_kind
 from datagen.generation import run_generation
 from datagen.report import summary
-from datagen.vision_data.config import ScenesConfig
-from predimem.core.config import ConfigError, load_config, read_yaml
+from datagen.vision_data.config import VisionDataConfig
+from predimem.core.config import ConfigError, load_config, read_yaml, renamed
 from predimem.jobs.runner import BackendConfig
 from predimem.jobs.tasks import Worker
 
 KINDS: dict[str, Any] = {
     "arena": GenerationConfig,
     "mikasa": CollectConfig,
-    "skills": SkillDataConfig,
-    "practice": PracticeConfig,
-    "scenes": ScenesConfig,
+    "actor_data": ActorDataConfig,
+    "dagger": PlannerDaggerConfig,
+    "vision_data": VisionDataConfig,
 }
 
 
@@ -35,12 +36,12 @@ def make_data(
 
     Raises ConfigError for a faulty file, for an unknown kind of data, and for changes that the kind does not know.
     """
-    kind = kind_of(path)
+    kind = read_data_config(path)["kind"]
     given = load_config(KINDS[kind], path)
     if kind == "mikasa" and (unknown := set(changes) - {"out"}):
-        raise ConfigError(f"{path} is of the suite mikasa: its {', '.join(sorted(unknown))} are in the file itself")
+        raise ConfigError(f"{path} is of the kind mikasa: its {', '.join(sorted(unknown))} are in the file itself")
     config = replace(given, **changes)
-    if isinstance(config, PracticeConfig):
+    if isinstance(config, PlannerDaggerConfig):
         check_models(config)
     backend = BackendConfig(workers=workers, ray=ray)
     outcomes = run_generation(config, make_worker, backend, retry_errors=retry_errors)
@@ -53,29 +54,33 @@ def make_worker(config: Any) -> Worker:
     """Called in the process that the worker lives in: only there is the simulator loaded."""
     if isinstance(config, CollectConfig):
         return ExpertWorker(config)
-    if isinstance(config, SkillDataConfig):
-        from datagen.actor_data.worker import SkillWorker
+    if isinstance(config, ActorDataConfig):
+        from datagen.actor_data.worker import ActorDataWorker
 
-        return SkillWorker(config)
-    if isinstance(config, ScenesConfig):
-        from datagen.vision_data.worker import ScenesWorker
+        return ActorDataWorker(config)
+    if isinstance(config, VisionDataConfig):
+        from datagen.vision_data.worker import VisionDataWorker
 
-        return ScenesWorker(config)
-    if isinstance(config, PracticeConfig):
+        return VisionDataWorker(config)
+    if isinstance(config, PlannerDaggerConfig):
         from datagen.dagger.agent import load_models
-        from datagen.dagger.worker import PracticeWorker
+        from datagen.dagger.worker import DaggerWorker
 
-        return PracticeWorker(config, *load_models(config))
+        return DaggerWorker(config, *load_models(config))
     from datagen.demos.worker import ArenaWorker
 
     return ArenaWorker(config)
 
 
-def kind_of(path: Path) -> str:
-    """The kind of data that a config file is for, its `suite`. Raises ConfigError if it names none that there is."""
+def read_data_config(path: str | Path) -> dict[str, Any]:
+    """The plain data of a config file, with today's names of its keys and of its `kind`.
+
+    Raises ConfigError if it names no kind of data that there is.
+    """
     data = read_yaml(path)
-    kind = data.get("suite") if isinstance(data, dict) else None
+    data = todays_kind(data) if isinstance(data, dict) else {}
+    kind = data.get("kind")
     if kind not in KINDS:
-        names = " or ".join(f"`suite: {name}`" for name in KINDS)
+        names = " or ".join(f"`kind: {name}`" for name in KINDS)
         raise ConfigError(f"{path}: expected {names}, got {kind!r}")
-    return kind
+    return renamed(data, getattr(KINDS[kind], "FORMER_NAMES", {}), str(path))

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
+from datagen.former_names import todays_kind
 from predimem.core.config import ConfigError, to_dict
 from predimem.core.seeds import DEMONSTRATION_SEEDS, check_training_seeds
 from predimem.envs.arena.task import Task
@@ -47,6 +48,7 @@ class ArenaDataConfig:
     """
 
     may_differ: ClassVar[tuple[str, ...]] = ("out", "tasks", "episodes", "first_seed")
+    complete_data = staticmethod(todays_kind)
 
     out: str
     tasks: tuple[str, ...] = ()

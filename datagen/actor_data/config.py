@@ -1,4 +1,4 @@
-"""What data of skills to make."""
+"""Which data are made to train the actor on."""
 
 from __future__ import annotations
 
@@ -12,20 +12,26 @@ from predimem.envs.arena.subtasks import Skill
 
 
 @dataclass(frozen=True)
-class SkillDataConfig(ArenaDataConfig):
-    """kind: "frames", independent states that are set without physics, or "rollouts", short episodes in physics.
+class ActorDataConfig(ArenaDataConfig):
+    """Which states are labelled by the memoryless expert.
 
-    skills: those that are started with. frames: images of an episode of independent ones. chunk_steps: labels, in
-    control steps.
-    Of roll-outs: execute_steps is how much of a chunk is played before the next image; subtask_steps how long
-    one subtask may take; after a success it goes on for up to after_steps, drawn at random, since planners learn to
-    name the next one when the motion has ended; chain_share of them go on with the next subtask then; noise
-    (1 = 0.1 m) is added to the expert's actions in spells.
+    sampling: "frames", independent states that are set without physics, or "rollouts", short episodes in physics.
+    skills: the skills with which an episode may begin.
+    frames: images of an episode of independent states.
+    chunk_steps: the length of a label, in control steps.
+
+    The other fields are about roll-outs.
+    execute_steps: how much of a chunk is played before the next image.
+    subtask_steps: how long one subtask may take.
+    after_steps: after a success a subtask goes on for up to so long, drawn at random, since planners learn to name the
+    next one when the motion has ended.
+    chain_share: the share of roll-outs that go on with the next subtask after a success.
+    noise: is added to the expert's actions in spells (1 = 0.1 m).
     """
 
-    suite: Literal["skills"] = "skills"
-    kind: Literal["frames", "rollouts"] = "frames"
-    out: str = "runs/data/skills/frames"
+    kind: Literal["actor_data"] = "actor_data"
+    sampling: Literal["frames", "rollouts"] = "frames"
+    out: str = "runs/data/actor_data/frames"
     skills: tuple[str, ...] = tuple(skill.value for skill in Skill)
     episodes: int = 4
     first_seed: int = ACTOR_DATA_SEEDS.start

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from datagen.actor_data.config import SkillDataConfig
+from datagen.actor_data.config import ActorDataConfig
 from datagen.actor_data.rollouts import MakePolicy
-from datagen.actor_data.worker import SkillWorker, attempts_of
+from datagen.actor_data.worker import ActorDataWorker, attempts_of
 from predimem.core.seeds import refuse_training_seeds
 from predimem.envs.arena.tasks import task_of
 from predimem.jobs.tasks import Job
 
 
 def play_skills(
-    config: SkillDataConfig,
+    config: ActorDataConfig,
     first_seed: int,
     make_policy: MakePolicy | None = None,
     played: Callable[[dict[str, Any]], None] = lambda attempt: None,
@@ -31,7 +31,7 @@ def play_skills(
     """
     refuse_training_seeds(first_seed, config.episodes, "skills")
     attempts: list[dict[str, Any]] = []
-    with closing(SkillWorker(config, make_policy)) as worker:
+    with closing(ActorDataWorker(config, make_policy)) as worker:
         for key in config.tasks:
             task = task_of(key)
             for seed in range(first_seed, first_seed + config.episodes):

@@ -11,7 +11,7 @@ import numpy as np
 from datagen.experts.memoryless.expert import target_m
 from datagen.experts.memoryless.hold import OPENED_GAP_M, holding
 from datagen.experts.scripted.action_labels import chunk
-from datagen.experts.scripted.snapshot import Hand, Snapshot
+from datagen.experts.scripted.snapshot import Gripper, Snapshot
 from predimem.core.episodes import Alternatives, Episode, SubtaskSpan
 from predimem.envs.arena.fixtures import DOOR, DRAWERS, PLACES, ROBOT_BASE_M
 from predimem.envs.arena.robot.arm import Arm
@@ -20,7 +20,7 @@ from predimem.envs.arena.task import Task
 
 OTHERS = 3  # subtasks, of those that could be done instead, in whichever variant
 OPEN_ENOUGH = {**dict.fromkeys(DRAWERS, 0.15), DOOR: 1.45}  # to put something in: m, and rad
-FREE_M = 0.20  # of the TCP: from here on the hand may as well do something else
+FREE_M = 0.20  # of the TCP: from here on the gripper may as well do something else
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,14 +44,14 @@ def look(env: Any, arm: Arm, subtask: Subtask, steps: int, known: Snapshot, rng:
 
     known: a state of the same scene, whose grasps are taken over, and which takes over those that are found here.
     """
-    scene, hand = Snapshot.of(env), Hand.of(arm)
+    scene, gripper = Snapshot.of(env), Gripper.of(arm)
     scene.adopt_grasps(known)
     images = {name: np.array(data["rgb"][0].cpu(), np.uint8) for name, data in env.observe("rgb").items()}
     cameras = [_matrix(env, name) for name in images]
-    chosen = {s.label: s for s in (subtask, *others(env.task, subtask, hand, scene, rng))}
-    chunks = {label: chunk(arm, hand, scene, s, steps) for label, s in chosen.items()}
+    chosen = {s.label: s for s in (subtask, *others(env.task, subtask, gripper, scene, rng))}
+    chunks = {label: chunk(arm, gripper, scene, s, steps) for label, s in chosen.items()}
     known.adopt_grasps(scene)
-    points = {label: target_m(hand, scene, s) for label, s in chosen.items()}
+    points = {label: target_m(gripper, scene, s) for label, s in chosen.items()}
     sizes = [image.shape[1::-1] for image in images.values()]
     return Labelled(
         images=images,
@@ -66,24 +66,24 @@ def look(env: Any, arm: Arm, subtask: Subtask, steps: int, known: Snapshot, rng:
     )
 
 
-def others(task: Task, subtask: Subtask, hand: Hand, scene: Snapshot, rng: np.random.Generator) -> list[Subtask]:
+def others(task: Task, subtask: Subtask, gripper: Gripper, scene: Snapshot, rng: np.random.Generator) -> list[Subtask]:
     """At most `OTHERS` subtasks of a task, in whichever variant, that could be done from here instead of `subtask`."""
     known = {s.label: s for v in task.variants for s in v.subtasks if s.label != subtask.label}
-    labels = sorted(label for label, s in known.items() if possible(s, hand, scene))
+    labels = sorted(label for label, s in known.items() if possible(s, gripper, scene))
     return [known[labels[i]] for i in rng.permutation(len(labels))[:OTHERS]]
 
 
-def possible(subtask: Subtask, hand: Hand, scene: Snapshot) -> bool:
-    """Whether a free hand could do a subtask from here instead of what it is at."""
-    if hand.position[2] < FREE_M:
+def possible(subtask: Subtask, gripper: Gripper, scene: Snapshot) -> bool:
+    """Whether a free gripper could do a subtask from here instead of what it is at."""
+    if gripper.position[2] < FREE_M:
         return False
-    held = next((o for o in scene.objects if holding(hand, scene, o)), "")
+    held = next((o for o in scene.objects if holding(gripper, scene, o)), "")
     if subtask.skill is Skill.PLACE:
         frame = PLACES[subtask.target].frame
         return held == subtask.object and (frame not in OPEN_ENOUGH or scene.opening(frame) > OPEN_ENOUGH[frame])
     if subtask.skill is Skill.POUR:
         return held == subtask.object
-    if held or hand.gap_m < OPENED_GAP_M:
+    if held or gripper.gap_m < OPENED_GAP_M:
         return False
     if subtask.skill is Skill.MOVE:
         return bool(scene.position_m(subtask.object)[0] < 0.0)  # out on the table or in front, not in furniture

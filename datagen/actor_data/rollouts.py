@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from datagen.actor_data.labelled import Labelled, look
-from datagen.actor_data.starts import draw_hand, draw_stage, leave, settle, try_before, write
+from datagen.actor_data.starts import draw_gripper, draw_stage, leave, settle, try_before, write
 from datagen.experts.scripted.snapshot import Snapshot
 from predimem.core.interfaces import Policy
 from predimem.core.types import Observation
@@ -48,10 +48,10 @@ def start(env: Any, driver: Driver, skills: Sequence[str], rng: np.random.Genera
             return None
         scene = Snapshot.of(env)
         held = leave(scene, subtasks[:stage], rng)
-        hand = draw_hand(scene, driver.arm, held, subtasks[stage - 1] if stage else None, rng)
-        try_before(scene, hand, subtasks[stage], rng)
-        if write(env, driver.arm, scene, hand):
-            settle(driver, CLOSED if hand.gap_m < 0.07 else OPEN)
+        gripper = draw_gripper(scene, driver.arm, held, subtasks[stage - 1] if stage else None, rng)
+        try_before(scene, gripper, subtasks[stage], rng)
+        if write(env, driver.arm, scene, gripper):
+            settle(driver, CLOSED if gripper.gap_m < 0.07 else OPEN)
             return stage
     return None
 

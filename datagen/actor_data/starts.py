@@ -1,4 +1,4 @@
-"""States to begin from: the scene as earlier subtasks leave it, the hand anywhere, set without physics."""
+"""States to begin from: the scene as earlier subtasks leave it, the gripper anywhere, set without physics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from datagen.experts.scripted.door import OPENED_RAD
 from datagen.experts.scripted.drawer import LOOK_FROM_HANDLE_M, LOOK_PITCH_RAD, PULLED_M, nearest_forward
 from datagen.experts.scripted.pick import half_height_m
 from datagen.experts.scripted.place import slot_m, table_point_m
-from datagen.experts.scripted.snapshot import OPEN_GAP_M, Hand, Snapshot
+from datagen.experts.scripted.snapshot import OPEN_GAP_M, Gripper, Snapshot
 from predimem.envs.arena.fixtures import DOOR, DRAWERS, KITCHEN, PLACES
 from predimem.envs.arena.robot.arm import Arm
 from predimem.envs.arena.robot.rotations import UP, rotation_matrix, top_down
@@ -33,7 +33,9 @@ GRIP_SHARE, GRIP_STEPS = 0.4, 10  # of those, so many are from so near to where 
 TRIED_SHARE = 0.3  # of what is to be opened or shut stands between, as an attempt that broke off leaves it,
 TRIED_LEFT = 0.09  # and so much of the way is left at least: nearer no image shows whether it has to be tried again
 AJAR_M, AJAR_RAD = 0.002, 0.008  # spread of what is shut, far within what counts as that
-LOST_SHARE = 0.15  # of what should be in the hand was never picked up: whoever is to place it has to pick it up first
+LOST_SHARE = (
+    0.15  # of what should be in the gripper was never picked up: whoever is to place it has to pick it up first
+)
 
 
 def draw_stage(subtasks: Sequence[Subtask], skills: Sequence[str], rng: np.random.Generator) -> int | None:
@@ -58,7 +60,7 @@ def _times_an_episode() -> dict[str, float]:
 
 
 def leave(scene: Snapshot, subtasks: Sequence[Subtask], rng: np.random.Generator) -> str:
-    """Change the scene as subtasks that were done leave it; returns what the hand holds then, or ""."""
+    """Change the scene as subtasks that were done leave it; returns what the gripper holds then, or ""."""
     held = ""
     for subtask in subtasks:
         if subtask.skill is Skill.MOVE:
@@ -73,7 +75,7 @@ def leave(scene: Snapshot, subtasks: Sequence[Subtask], rng: np.random.Generator
     return held
 
 
-def try_before(scene: Snapshot, hand: Hand, subtask: Subtask, rng: np.random.Generator) -> None:
+def try_before(scene: Snapshot, gripper: Gripper, subtask: Subtask, rng: np.random.Generator) -> None:
     """Now and then leave what `subtask` opens or shuts somewhere between, mostly near where it shall go."""
     if subtask.skill not in (Skill.OPEN, Skill.CLOSE) or rng.random() > TRIED_SHARE:
         return
@@ -81,11 +83,11 @@ def try_before(scene: Snapshot, hand: Hand, subtask: Subtask, rng: np.random.Gen
     share = left if subtask.skill is Skill.CLOSE else 1 - left
     _set(scene, subtask.target, share * (PULLED_M if subtask.target in DRAWERS else OPENED_RAD))
     if subtask.skill is Skill.CLOSE and rng.random() < 0.5:
-        hand.gap_m = 0.0  # as it pushes
+        gripper.gap_m = 0.0  # as it pushes
 
 
-def draw_hand(scene: Snapshot, arm: Arm, held: str, before: Subtask | None, rng: np.random.Generator) -> Hand:
-    """Where the subtask `before` may have left the hand, or anywhere; what it holds is put into it, or was lost."""
+def draw_gripper(scene: Snapshot, arm: Arm, held: str, before: Subtask | None, rng: np.random.Generator) -> Gripper:
+    """Where the subtask `before` may have left the gripper, or anywhere; what it holds is put into it, or was lost."""
     if held and rng.random() < LOST_SHARE:
         held = ""
     turn = rotation_matrix(rng.normal(0.0, (0.06, 0.06, 0.35)))
@@ -98,24 +100,24 @@ def draw_hand(scene: Snapshot, arm: Arm, held: str, before: Subtask | None, rng:
             rotation = nearest_forward(arm, LOOK_PITCH_RAD)
         elif before is not None and before.skill is Skill.CLOSE:
             gap_m = 0.0
-    hand = Hand(position, rotation, gap_m)
+    gripper = Gripper(position, rotation, gap_m)
     if held:
-        _into_hand(scene, arm, hand, held, rng)
-    return hand
+        _into_gripper(scene, arm, gripper, held, rng)
+    return gripper
 
 
-def wander(hand: Hand, scene: Snapshot, arm: Arm, subtask: Subtask, rng: np.random.Generator) -> Hand:
+def wander(gripper: Gripper, scene: Snapshot, arm: Arm, subtask: Subtask, rng: np.random.Generator) -> Gripper:
     """Some steps of the expert, with noise, without physics; then a little off its way. `scene` moves along."""
     if rng.random() > LATE_SHARE:
-        return hand
-    for _ in range(_draw_steps(hand, scene, arm, subtask, rng)):
-        advice = advise(arm, hand, scene, subtask)
+        return gripper
+    for _ in range(_draw_steps(gripper, scene, arm, subtask, rng)):
+        advice = advise(arm, gripper, scene, subtask)
         noisy = Advice(advice.step_m + rng.normal(0.0, 0.001, 3), advice.turn_rad, advice.gripper)
-        hand = advance(hand, scene, noisy)
-    if hand.gap_m < 0.9 * OPEN_GAP_M and not any(holding(hand, scene, o) for o in scene.objects):
-        return hand  # at a handle, or pushing
+        gripper = advance(gripper, scene, noisy)
+    if gripper.gap_m < 0.9 * OPEN_GAP_M and not any(holding(gripper, scene, o) for o in scene.objects):
+        return gripper  # at a handle, or pushing
     off_m = rng.normal(0.0, 0.01, 3) * rng.integers(0, 3)
-    before, after = hand, hand.moved(off_m, rng.normal(0.0, 0.04, 3))
+    before, after = gripper, gripper.moved(off_m, rng.normal(0.0, 0.04, 3))
     after.position[2] = max(after.position[2], 0.012, before.position[2] - 0.005)
     for object in scene.objects:
         if holding(before, scene, object):
@@ -123,23 +125,23 @@ def wander(hand: Hand, scene: Snapshot, arm: Arm, subtask: Subtask, rng: np.rand
     return after
 
 
-def _draw_steps(hand: Hand, scene: Snapshot, arm: Arm, subtask: Subtask, rng: np.random.Generator) -> int:
+def _draw_steps(gripper: Gripper, scene: Snapshot, arm: Arm, subtask: Subtask, rng: np.random.Generator) -> int:
     """How long to follow the expert: any time, or until about when it first grips or lets go, which takes a few steps
     of a hundred."""
     steps = int(rng.integers(LONGEST_STEPS))
     if rng.random() > GRIP_SHARE:
         return steps
     scene = scene.copy()
-    opened = advise(arm, hand, scene, subtask).gripper
+    opened = advise(arm, gripper, scene, subtask).gripper
     for step in range(LONGEST_STEPS):
-        advice = advise(arm, hand, scene, subtask)
+        advice = advise(arm, gripper, scene, subtask)
         if advice.gripper != opened:
             return max(0, step + int(rng.integers(-GRIP_STEPS, GRIP_STEPS + 1)))
-        hand = advance(hand, scene, advice)
+        gripper = advance(gripper, scene, advice)
     return steps
 
 
-def write(env: Any, arm: Arm, scene: Snapshot, hand: Hand) -> bool:
+def write(env: Any, arm: Arm, scene: Snapshot, gripper: Gripper) -> bool:
     """Make it so in the simulation, everything at rest; False, and nothing is changed, where the arm cannot reach."""
     import sapien
     import torch
@@ -147,10 +149,10 @@ def write(env: Any, arm: Arm, scene: Snapshot, hand: Hand) -> bool:
 
     from predimem.envs.arena.scene.mats import carry_mats
 
-    q, reached = arm.kinematics.solve(hand.position, hand.rotation)
+    q, reached = arm.kinematics.solve(gripper.position, gripper.rotation)
     if not reached:
         return False
-    qpos = torch.tensor(np.r_[q, hand.gap_m / 2, hand.gap_m / 2][None], dtype=torch.float32)
+    qpos = torch.tensor(np.r_[q, gripper.gap_m / 2, gripper.gap_m / 2][None], dtype=torch.float32)
     robot = env.agent.robot
     robot.set_qpos(qpos)
     robot.set_qvel(torch.zeros_like(qpos))
@@ -204,14 +206,16 @@ def _set_down(scene: Snapshot, object: str, place: str, rng: np.random.Generator
     scene.put(object, floor + height * UP + spread, yaw)
 
 
-def _into_hand(scene: Snapshot, arm: Arm, hand: Hand, object: str, rng: np.random.Generator) -> None:
+def _into_gripper(scene: Snapshot, arm: Arm, gripper: Gripper, object: str, rng: np.random.Generator) -> None:
     """As `known_grasp` would have grasped it where it stands."""
     grasp = scene.grasp(arm, object)
     if grasp is None:
         raise ValueError(f"nothing can grasp {object} where it stands")
     position, rotation = grasp
-    hand.rotation = top_down(rng.uniform(-0.8, 0.8) + np.pi / 2) if rng.random() < 0.3 else rotation
-    hand.position[2] = max(hand.position[2], 0.24)
+    gripper.rotation = top_down(rng.uniform(-0.8, 0.8) + np.pi / 2) if rng.random() < 0.3 else rotation
+    gripper.position[2] = max(gripper.position[2], 0.24)
     offset = rotation.T @ (scene.position_m(object) - position) + rng.normal(0.0, GRASP_SPREAD_M, 3) * [1, 0, 1]
-    scene.put(object, hand.position + hand.rotation @ offset, hand.rotation @ rotation.T @ scene.rotation(object))
-    hand.gap_m = grasped_width_m(hand, scene, object)
+    scene.put(
+        object, gripper.position + gripper.rotation @ offset, gripper.rotation @ rotation.T @ scene.rotation(object)
+    )
+    gripper.gap_m = grasped_width_m(gripper, scene, object)

@@ -7,20 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from datagen.actor_data.config import SkillDataConfig
+from datagen.actor_data.config import ActorDataConfig
 from datagen.actor_data.labelled import Labelled, episode_of, look
 from datagen.actor_data.rollouts import MakePolicy, Rollout, play, start
-from datagen.actor_data.starts import draw_hand, draw_stage, leave, try_before, wander, write
+from datagen.actor_data.starts import draw_gripper, draw_stage, leave, try_before, wander, write
 from datagen.environments import arena_environment
 from datagen.experts.scripted.snapshot import Snapshot
 from predimem.core.episodes import episode_path, save_episode
 from predimem.jobs.tasks import Job, Outcome
 
 
-class SkillWorker:
+class ActorDataWorker:
     """A `predimem.jobs.tasks.Worker`."""
 
-    def __init__(self, config: SkillDataConfig, make_policy: MakePolicy | None = None):
+    def __init__(self, config: ActorDataConfig, make_policy: MakePolicy | None = None):
         """make_policy: of the actor that plays roll-outs; None for the expert."""
         import torch
 
@@ -33,14 +33,14 @@ class SkillWorker:
         began_s = time.perf_counter()
         report: dict[str, Any] = {}
         rng = np.random.default_rng([job.seed, self._environment.of(job.task).task.task_id])
-        if self._config.kind == "frames":
+        if self._config.sampling == "frames":
             frames = self.frames(job, rng)
         else:
             rollout = self.rollout(job, rng)
             frames, report["attempts"] = rollout.frames, attempts_of(rollout)
         if frames:
-            metadata = {"kind": self._config.kind, "learned": self._policy is not None, **report}
-            hz = 20.0 / self._config.execute_steps if self._config.kind == "rollouts" else 0.0
+            metadata = {"kind": self._config.sampling, "learned": self._policy is not None, **report}
+            hz = 20.0 / self._config.execute_steps if self._config.sampling == "rollouts" else 0.0
             instruction = self._environment.of(job.task).variant().instruction
             episode = episode_of(frames, job.task, job.seed, instruction, hz, metadata)
             save_episode(episode_path(self._config.out, job.task, job.seed), episode)
@@ -62,10 +62,10 @@ class SkillWorker:
                 break
             scene = fresh.copy()
             held = leave(scene, subtasks[:stage], rng)
-            hand = draw_hand(scene, arm, held, subtasks[stage - 1] if stage else None, rng)
-            try_before(scene, hand, subtasks[stage], rng)
-            hand = wander(hand, scene, arm, subtasks[stage], rng)
-            if write(env, arm, scene, hand):
+            gripper = draw_gripper(scene, arm, held, subtasks[stage - 1] if stage else None, rng)
+            try_before(scene, gripper, subtasks[stage], rng)
+            gripper = wander(gripper, scene, arm, subtasks[stage], rng)
+            if write(env, arm, scene, gripper):
                 fresh.adopt_grasps(scene)
                 frames.append(look(env, arm, subtasks[stage], self._config.chunk_steps, fresh, rng))
             if len(frames) == self._config.frames:

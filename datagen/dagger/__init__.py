@@ -1,1 +1,1 @@
-"""Episodes from which the planner learns in closed loop: it, or a disturbed truth, drives the scripted skills."""
+"""DAgger data for the planner: it, or a perturbed oracle planner, drives a policy, and every step is labelled."""

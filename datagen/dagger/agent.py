@@ -1,4 +1,4 @@
-"""The models of a DAgger data config, and the runtime in which they act, which is that of an evaluation."""
+"""The models that a DAgger data config names, and the agent that they make up, in the runtime of an evaluation."""
 
 from __future__ import annotations
 
@@ -7,39 +7,39 @@ from typing import Any
 
 import numpy as np
 
-from datagen.dagger.config import TRUTH, PracticeConfig
+from datagen.dagger.config import PlannerDaggerConfig
 from memory_bank import MemoryBank, MemoryConfig
 from predimem.agent.clock import SimulatedClock
-from predimem.agent.config import SCRIPTED
+from predimem.agent.config import ORACLE, SCRIPTED
 from predimem.agent.dual_system import DualSystemAgent, DualSystemConfig
 from predimem.agent.worker import PlannerWorker
 from predimem.core.interfaces import Planner, Policy
 from predimem.core.weight_files import weights_folder
 
 
-def check_models(config: PracticeConfig) -> None:
+def check_models(config: PlannerDaggerConfig) -> None:
     """Raises WeightsError where there are no weights of a model that the config names."""
-    for name, others in ((config.driver, (TRUTH,)), (config.hand, SCRIPTED)):
+    for name, others in ((config.driver, (ORACLE,)), (config.low_level_policy, SCRIPTED)):
         if name not in others:
             _folder(name)
 
 
-def load_models(config: PracticeConfig) -> tuple[Any, Policy | None]:
+def load_models(config: PlannerDaggerConfig) -> tuple[Any, Policy | None]:
     """The planner and the low-level policy that the config names; None for what is no model."""
     planner = policy = None
-    if config.driver != TRUTH:
+    if config.driver != ORACLE:
         from planner.decoding import load_planner
 
         planner = load_planner(_folder(config.driver), threads=1)
-    if config.hand not in SCRIPTED:
+    if config.low_level_policy not in SCRIPTED:
         from actor.policy import load_policy
 
-        policy = load_policy(_folder(config.hand))
+        policy = load_policy(_folder(config.low_level_policy))
     return planner, policy
 
 
 def make_agent(
-    config: PracticeConfig, planner: Planner, policy: Policy, memory: MemoryConfig, hold: np.ndarray
+    config: PlannerDaggerConfig, planner: Planner, policy: Policy, memory: MemoryConfig, hold: np.ndarray
 ) -> DualSystemAgent:
     """An agent that asks `planner`, and does `hold` until there is an answer. The policy answers for the very step."""
     clock = SimulatedClock(0, config.s2_latency_steps)

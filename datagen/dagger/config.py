@@ -1,4 +1,4 @@
-"""What practice to make: who speaks, and what goes wrong."""
+"""Which DAgger data are made: who gives the subtasks, which policy carries them out, and what goes wrong."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import ClassVar, Literal
 
 from datagen.generation import ArenaDataConfig, check_at_least
 from datagen.keyframes import KeyframeConfig
-from predimem.agent.config import SCRIPTED, SKILLS
+from predimem.agent.config import ORACLE, SCRIPTED, SKILLS
 from predimem.core.config import ConfigError
 from predimem.core.seeds import PLANNER_DAGGER_SEEDS
 
-TRUTH = "truth"
+FORMER_DRIVERS = {"truth": ORACLE}
 
 Range = tuple[float, float]  # lowest and highest, drawn evenly
 
@@ -20,11 +20,18 @@ Range = tuple[float, float]  # lowest and highest, drawn evenly
 class DisturbanceConfig:
     """What goes wrong in an episode, except in `undisturbed_share` of them.
 
-    What is said (driver `truth` alone): late_share of the switches to another subtask come `late_s` too late (after
-    a pour at most a second, lest it is poured once more); in premature_share of the subtasks the next one is said
-    too early, for `premature_s`; wrong_per_minute spells of another subtask, of `wrong_s` (of a pour half a second).
-    What is done: pauses_per_minute in which the arm stands still for `pause_s`; missed_share of grasps in which the
-    gripper does not close; dropped_share of carried things (none that can be poured) for which it opens on the way.
+    undisturbed_share: the share of episodes in which nothing goes wrong.
+
+    The next fields are about what the driver `oracle` says. Spells of a pour last half a second at most.
+    late_share, late_s: this share of the switches to another subtask comes so many seconds too late; after a pour a
+    second at most, since it would be poured once more.
+    premature_share, premature_s: in this share of the subtasks the next one is named too early, for so many seconds.
+    wrong_per_minute, wrong_s: how often another subtask of the task is named, and for how many seconds.
+
+    The last fields are about what the low-level policy does.
+    pauses_per_minute, pause_s: how often the arm stands still, and for how many seconds.
+    missed_share: the share of grasps in which the gripper does not close.
+    dropped_share: the share of carried things for which the gripper opens on the way; never what can be poured.
     """
 
     undisturbed_share: float = 0.33
@@ -52,40 +59,54 @@ class DisturbanceConfig:
 
 
 @dataclass(frozen=True)
-class TruthSpellConfig:
-    """How often the truth speaks in a planner's stead: for `truth_s` at a time, such that it makes up `share`; and,
-    for each stage that takes `rescue_after_s` longer than it may, until the stage is passed."""
+class OracleSpellConfig:
+    """When the oracle planner takes over from a learned planner that drives, so that late stages are reached.
+
+    share: the share of the time in which it does so.
+    oracle_s: for how many seconds at a time, lowest and highest.
+    rescue_after_s: it also takes over in a stage that takes so many seconds longer than it may, until the stage is
+    passed; null: never.
+    """
+
+    FORMER_NAMES: ClassVar[dict[str, str]] = {"truth_s": "oracle_s"}
 
     share: float = 0.25
-    truth_s: Range = (4.0, 12.0)
+    oracle_s: Range = (4.0, 12.0)
     rescue_after_s: float | None = 5.0
 
     def __post_init__(self) -> None:
         if not 0 <= self.share < 1:
-            raise ConfigError(f"truth_spells: share must be in [0, 1), got {self.share}")
-        if len(self.truth_s) != 2 or not 0 < self.truth_s[0] <= self.truth_s[1]:
-            raise ConfigError(f"truth_spells: truth_s is [lowest, highest] in s, got {list(self.truth_s)}")
+            raise ConfigError(f"oracle_spells: share must be in [0, 1), got {self.share}")
+        if len(self.oracle_s) != 2 or not 0 < self.oracle_s[0] <= self.oracle_s[1]:
+            raise ConfigError(f"oracle_spells: oracle_s is [lowest, highest] in s, got {list(self.oracle_s)}")
 
 
 @dataclass(frozen=True)
-class PracticeConfig(ArenaDataConfig):
-    """driver: "truth", or the folder of a planner's weights. hand: `skills`, the scripted ones; `expert`, the one
-    without a memory whom learned actors imitate (none of its grasps is missed: it would not notice); or the folder of
-    a learned actor's weights, of whose chunks `execute_steps` are carried out, with an image every
-    `actor_camera_every` control steps.
+class PlannerDaggerConfig(ArenaDataConfig):
+    """Which DAgger episodes are made for the planner.
 
-    image_every: control steps (20 Hz) from one stored image to the next. plan_every_steps, s2_latency_steps: when
-    the driver is asked and when its answer arrives, as in an evaluation. max_overtime_s: an episode is ended when a
-    stage takes so much longer than it may. control_mode: of the actions; joint angles are three times as fast to
-    simulate.
+    driver: "oracle", a perturbed oracle planner, or the folder of a planner's weights. "truth", the former name of
+    the oracle planner, is read as "oracle".
+    low_level_policy: `skills`, the scripted skills; `expert`, the memoryless expert that learned actors imitate (none
+    of its grasps is missed, because it would not notice); or the folder of a learned actor's weights.
+    image_every: control steps (20 Hz) from one stored image to the next.
+    plan_every_steps, s2_latency_steps: when the driver is asked and when its answer arrives, as in an evaluation.
+    execute_steps: how much of a learned actor's chunk is carried out before it is asked again.
+    actor_camera_every: control steps from one image to the next that a learned actor sees.
+    max_overtime_s: an episode is ended when a stage takes so much longer than it may.
+    control_mode: of the actions; joint angles are three times as fast to simulate.
     """
 
-    FORMER_NAMES: ClassVar[dict[str, str]] = {"picture_every": "image_every"}
+    FORMER_NAMES: ClassVar[dict[str, str]] = {
+        "picture_every": "image_every",
+        "hand": "low_level_policy",
+        "truth_spells": "oracle_spells",
+    }
 
-    suite: Literal["practice"] = "practice"
-    out: str = "runs/data/practice"
-    driver: str = TRUTH
-    hand: str = SKILLS
+    kind: Literal["dagger"] = "dagger"
+    out: str = "runs/data/dagger"
+    driver: str = ORACLE
+    low_level_policy: str = SKILLS
     first_seed: int = PLANNER_DAGGER_SEEDS.start
     image_every: int = 10
     plan_every_steps: int = 10
@@ -95,16 +116,19 @@ class PracticeConfig(ArenaDataConfig):
     max_overtime_s: float = 15.0
     control_mode: Literal["pd_joint_pos", "pd_ee_delta_pose"] = "pd_joint_pos"
     disturbances: DisturbanceConfig = field(default_factory=DisturbanceConfig)
-    truth_spells: TruthSpellConfig = field(default_factory=TruthSpellConfig)
+    oracle_spells: OracleSpellConfig = field(default_factory=OracleSpellConfig)
     keyframes: KeyframeConfig = field(default_factory=KeyframeConfig)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        object.__setattr__(self, "driver", FORMER_DRIVERS.get(self.driver, self.driver))
         check_at_least(self, 1, "image_every", "plan_every_steps", "execute_steps", "actor_camera_every")
         check_at_least(self, 0, "s2_latency_steps", "max_overtime_s")
-        if self.hand not in SCRIPTED and self.control_mode != "pd_joint_pos":
-            raise ConfigError(f"control_mode: the learned actor {self.hand} is carried out with pd_joint_pos alone")
-        if self.driver != TRUTH and self.plan_every_steps % self.image_every:
+        if self.low_level_policy not in SCRIPTED and self.control_mode != "pd_joint_pos":
+            raise ConfigError(
+                f"control_mode: the learned actor {self.low_level_policy} is carried out with pd_joint_pos alone"
+            )
+        if self.driver != ORACLE and self.plan_every_steps % self.image_every:
             raise ConfigError(
                 f"a planner sees an image whenever it is asked: plan_every_steps ({self.plan_every_steps}) has to be "
                 f"a multiple of image_every ({self.image_every})"

@@ -1,4 +1,4 @@
-"""A hand of scripts that fails now and then: it stands still, closes on nothing, and lets things fall."""
+"""A low-level policy that fails now and then: it stands still, closes on nothing, and lets things fall."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from datagen.dagger.config import DisturbanceConfig, Range
-from datagen.dagger.oracle import OracleActor
+from datagen.dagger.low_level_policy import TrackedPolicy
 from predimem.core.types import ActionChunk, Observation
 from predimem.envs.arena.objects import OBJECTS
 from predimem.envs.arena.predicates import Held
@@ -23,26 +23,26 @@ MINUTE_STEPS = 60 * CONTROL_HZ
 
 @dataclass(frozen=True)
 class Event:
-    """What was done wrong at control steps start <= t < end."""
+    """What went wrong at control steps start <= t < end."""
 
     kind: str
     start: int
     end: int
 
 
-class ClumsyHand:
-    """Implements `Policy` around an oracle actor, of which everything else is true as well. One for each episode.
+class FaultyPolicy:
+    """Implements `Policy` around a policy that makes none of these mistakes itself. One is made for each episode.
 
     events: what it did wrong so far.
     """
 
-    def __init__(self, env: Any, actor: OracleActor, config: DisturbanceConfig, rng: np.random.Generator):
+    def __init__(self, env: Any, policy: TrackedPolicy, config: DisturbanceConfig, rng: np.random.Generator):
         """env: an `ArenaEnv` of one world that has been reset."""
-        self._env, self._actor, self._config, self._rng = env, actor, config, rng
+        self._env, self._policy, self._config, self._rng = env, policy, config, rng
         self._paused_until = 0
         self._gripper, self._missing = OPEN, False
         self._carried = ""
-        self._drop: tuple[int, int] | None = None  # the control steps in which the hand will let go of it
+        self._drop: tuple[int, int] | None = None  # the control steps in which the gripper will let go of it
         self.events: list[Event] = []
 
     def infer(self, observation: Observation, subtask: str) -> ActionChunk:
@@ -50,7 +50,9 @@ class ClumsyHand:
         if step >= self._paused_until and self._rng.random() < self._config.pauses_per_minute / MINUTE_STEPS:
             self._paused_until = step + steps_of(self._config.pause_s, self._rng)
             self.events.append(Event("pause", step, self._paused_until))
-        chunk = self._actor.still(observation) if step < self._paused_until else self._actor.infer(observation, subtask)
+        chunk = (
+            self._policy.still(observation) if step < self._paused_until else self._policy.infer(observation, subtask)
+        )
         if self._misses(step) or self._drops(step):
             actions = chunk.actions.copy()
             actions[:, -1] = OPEN
@@ -59,9 +61,9 @@ class ClumsyHand:
 
     def _misses(self, step: int) -> bool:
         """From the moment at which the gripper should close on something until it is to open again."""
-        before, self._gripper = self._gripper, self._actor.arm.gripper
+        before, self._gripper = self._gripper, self._policy.arm.gripper
         if self._gripper == CLOSED and before == OPEN:
-            doing = self._actor.doing
+            doing = self._policy.doing
             grasps = doing is not None and doing.skill is not Skill.CLOSE
             self._missing = grasps and bool(self._rng.random() < self._config.missed_share)
             if self._missing:
@@ -85,9 +87,9 @@ class ClumsyHand:
         return False
 
     def _held(self) -> str:
-        """What the hand has lifted, "" if nothing."""
-        doing = self._actor.doing
-        if not self._config.dropped_share or doing is None or not doing.object or self._actor.arm.gripper == OPEN:
+        """What the gripper has lifted, "" if nothing."""
+        doing = self._policy.doing
+        if not self._config.dropped_share or doing is None or not doing.object or self._policy.arm.gripper == OPEN:
             return ""
         return doing.object if bool(Held(doing.object)(self._env.world())[0]) else ""
 

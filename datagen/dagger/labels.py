@@ -1,45 +1,47 @@
-"""Which subtask is right at each control step: the label that a planner should have given, whatever it gave."""
+"""The label of each control step: the subtask that a planner should have named, whatever it did name."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from datagen.dagger.oracle import OracleActor
+from datagen.dagger.low_level_policy import TrackedPolicy
 from predimem.envs.arena.subtasks import Subtask
 
 LONGEST_STEPS = 80  # of the end of a motion, should an arm never come to rest
 
 
-class RightSubtask:
-    """Follows one episode. index: of the subtask that is right now, which never goes back.
+class SubtaskLabeller:
+    """Follows one episode and tells the label of each control step.
 
-    It is the one that is due by the simulator's progress, except that it stays the one before until the motion in
-    which that was achieved has ended: a drawer counts as open while it is still being pulled, and the hand has yet to
-    show what is in it. Demonstrations switch there, too. No subtask is left out: one that was passed
-    together with the one before has one control step.
+    The label is the subtask that is due by the simulator's progress, except that it stays the one before until the
+    motion in which that was achieved has ended: a drawer counts as open while it is still being pulled, and the robot
+    has yet to see what is in it. Demonstrations switch there, too. The label never goes back, and no subtask is left
+    out: one that was passed together with the one before has one control step.
+
+    index: of the subtask that is the label now.
     """
 
-    def __init__(self, env: Any, actor: OracleActor):
+    def __init__(self, env: Any, policy: TrackedPolicy):
         """env: an `ArenaEnv` of one world that has been reset."""
-        self._env, self._actor = env, actor
+        self._env, self._policy = env, policy
         self._subtasks = env.variant().subtasks
         self._due, self._motion, self._left = 0, None, 0
         self.index = 0
 
-    def look(self) -> int:
-        """To be called once at every control step, before it."""
+    def label(self) -> int:
+        """The index of the subtask that is the label; to be called once at every control step, before it."""
         due = min(int(self._env.progress.stage[0]), len(self._subtasks) - 1)
         if due > self._due:
-            doing = self._actor.doing
-            own = doing is not None and same_deed(doing, self._subtasks[due - 1])
-            self._due, self._motion, self._left = due, self._actor.motion if own else None, LONGEST_STEPS
+            doing = self._policy.doing
+            own = doing is not None and same_motion(doing, self._subtasks[due - 1])
+            self._due, self._motion, self._left = due, self._policy.motion if own else None, LONGEST_STEPS
         self._left -= 1
-        ending = self._motion is not None and self._actor.motion == self._motion and self._left > 0
+        ending = self._motion is not None and self._policy.motion == self._motion and self._left > 0
         if self.index < due - 1 or (self.index < due and not ending):
             self.index += 1
         return self.index
 
 
-def same_deed(first: Subtask, second: Subtask) -> bool:
+def same_motion(first: Subtask, second: Subtask) -> bool:
     """Whether two subtasks are one motion: the first and the second pour are."""
     return (first.skill, first.target, first.object) == (second.skill, second.target, second.object)

@@ -1,4 +1,4 @@
-"""A learned actor as the hand of practice: planners learn how it moves, and when it has done."""
+"""A learned actor as the low-level policy: planners learn how it moves, and when it has finished a subtask."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from datagen.experts.memoryless.policy import ReactiveActor
+from datagen.experts.memoryless.policy import MemorylessPolicy
 from predimem.core.interfaces import Policy
 from predimem.core.types import ActionChunk, Observation
 from predimem.envs.arena.robot.arm import Arm
@@ -16,15 +16,16 @@ from predimem.envs.arena.subtasks import Subtask
 REST_M = 0.006  # it comes to rest less exactly than the expert that it imitates
 
 
-class LearnedHand:
-    """Implements `OracleActor`. It does what `policy` says; how far its motion is, the expert tells, which looks on."""
+class LearnedPolicy:
+    """Implements `TrackedPolicy`: carries out the actions of `policy`. The memoryless expert looks on and tells whether
+    the motion has ended."""
 
     def __init__(self, env: Any, policy: Policy, execute_steps: int):
         """env: an `ArenaEnv` of one world with joint targets that has been reset. policy: gives actions of
         `pd_ee_delta_pose`, of which `execute_steps` are carried out before it is asked again."""
         self._policy, self._execute_steps = policy, execute_steps
         self._driver = Driver(env)
-        self._expert = ReactiveActor(env, REST_M)
+        self._expert = MemorylessPolicy(env, REST_M)
         self._actions: list[np.ndarray] = []
         self._last = np.r_[self.arm.true_q, self.arm.gripper].astype(np.float32)
         self._label = ""

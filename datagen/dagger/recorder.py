@@ -1,4 +1,4 @@
-"""Writes down an episode of practice: what was sensed and done, and what would have been right."""
+"""Writes down a DAgger episode: what was sensed and done, and the labels."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from predimem.core.episodes import EpisodeWriter, SubtaskSpan
 from predimem.core.types import Observation
 from predimem.envs.arena.scene.environment import CAMERAS, CONTROL_HZ
 
-END_STEPS = 12  # a keyframe that shows how a subtask ended is at most so old when the next one is right
+END_STEPS = 12  # a keyframe that shows how a subtask ended is at most so old when the label becomes the next one
 
 
-class PracticeRecorder:
+class DaggerRecorder:
     """One control step after the other goes to the file; `finish` gives the episode its annotations and its name."""
 
     def __init__(self, env: Any, path: Path, seed: int):
@@ -28,20 +28,21 @@ class PracticeRecorder:
             path, "arena", env.task.name, seed, float(CONTROL_HZ), dict.fromkeys(CAMERAS, (px, px))
         )
         self._states: list[np.ndarray] = []
-        self._right: list[int] = []
+        self._labels: list[int] = []
 
     def __len__(self) -> int:
         return len(self._states)
 
-    def add(self, observation: Observation, fresh: bool, action: np.ndarray, right: int) -> None:
-        """fresh: whether the images are of this very step. right: the index of the subtask that is right."""
+    def add(self, observation: Observation, fresh: bool, action: np.ndarray, label: int) -> None:
+        """fresh: whether the images are of this very step. label: the index of the subtask that
+        should be named."""
         self._writer.add(observation.images if fresh else None, observation.state, action)
         self._states.append(observation.state)
-        self._right.append(right)
+        self._labels.append(label)
 
     def finish(self, success: bool, keyframes: KeyframeConfig, metadata: dict[str, Any]) -> None:
         variant, state = self._env.variant(), np.stack(self._states)
-        spans = spans_of(self._right)
+        spans = spans_of(self._labels)
         onsets = extract_keyframes(state[:, POSITION], state[:, OPENING], CONTROL_HZ, keyframes)
         self._writer.finish(
             instruction=variant.instruction,

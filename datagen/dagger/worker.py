@@ -1,4 +1,4 @@
-"""Makes one episode of practice after the other."""
+"""Makes one DAgger episode after the other."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from datagen.dagger.agent import make_agent
-from datagen.dagger.config import DisturbanceConfig, PracticeConfig
-from datagen.dagger.faulty_policy import ClumsyHand
-from datagen.dagger.labels import RightSubtask
-from datagen.dagger.oracle import make_oracle
-from datagen.dagger.perturbed_planner import DisturbedTruth, PlannerOrTruth, Voice
-from datagen.dagger.recorder import PracticeRecorder
+from datagen.dagger.config import DisturbanceConfig, PlannerDaggerConfig
+from datagen.dagger.faulty_policy import FaultyPolicy
+from datagen.dagger.labels import SubtaskLabeller
+from datagen.dagger.low_level_policy import make_low_level_policy
+from datagen.dagger.perturbed_planner import PerturbedOracle, PlannerOrOracle, SubtaskSource
+from datagen.dagger.recorder import DaggerRecorder
 from datagen.environments import arena_environment
 from datagen.execution.timing import Stopwatch
 from predimem.agent.config import NO_MEMORY, SKILLS
@@ -32,12 +32,13 @@ CALM = DisturbanceConfig(
 )  # fmt: skip
 
 
-class PracticeWorker:
+class DaggerWorker:
     """A `predimem.jobs.tasks.Worker`. It keeps its environment and its models."""
 
-    def __init__(self, config: PracticeConfig, planner: Any = None, policy: Policy | None = None):
-        """planner: one with a `spec`, as `load_planner` gives it, that drives; None where the truth does. policy: the
-        low-level policy that acts; None where a scripted one does."""
+    def __init__(self, config: PlannerDaggerConfig, planner: Any = None, policy: Policy | None = None):
+        """planner: the one that drives, with a `spec`, as `load_planner` gives it; None for the oracle planner.
+        policy: the learned low-level policy that acts; None for a scripted one.
+        """
         import torch
 
         torch.set_num_threads(1)
@@ -48,12 +49,12 @@ class PracticeWorker:
         self._environment.close()
 
     def play(self, job: Job) -> Outcome:
-        """Every episode is kept: its labels are right, however it ended."""
+        """Every episode is kept, because its labels are right, however it ended."""
         start, watch = time.perf_counter(), Stopwatch()
         with watch.stage("reset"):
             env = self._environment.of(job.task)
             env.reset(seed=job.seed)
-        recorder = PracticeRecorder(env, episode_path(self._config.out, job.task, job.seed), job.seed)
+        recorder = DaggerRecorder(env, episode_path(self._config.out, job.task, job.seed), job.seed)
         try:
             report = _Episode(self._config, env, self._planner, self._policy, job, watch).play(recorder)
         finally:
@@ -69,7 +70,7 @@ class _Episode:
 
     def __init__(
         self,
-        config: PracticeConfig,
+        config: PlannerDaggerConfig,
         env: Any,
         planner: Any,
         policy: Policy | None,
@@ -77,24 +78,24 @@ class _Episode:
         watch: Stopwatch,
     ):
         self._config, self._env, self._watch = config, env, watch
-        self._episode_id = f"{job.task}/{job.seed}/practice"
+        self._episode_id = f"{job.task}/{job.seed}/dagger"
         rng = np.random.default_rng([job.seed, env.task.task_id])
         disturbed = bool(rng.random() >= config.disturbances.undisturbed_share)
         disturbances = config.disturbances if disturbed else CALM
-        actor = make_oracle(env, config, policy)
-        if config.hand != SKILLS:  # the expert would wait for fingers that do not close
+        tracked = make_low_level_policy(env, config, policy)
+        if config.low_level_policy != SKILLS:  # the expert would wait for fingers that do not close
             disturbances = replace(disturbances, missed_share=0.0)
-        self._hand = ClumsyHand(env, actor, disturbances, rng.spawn(1)[0])
-        self._right = RightSubtask(env, actor)
+        self._faulty = FaultyPolicy(env, tracked, disturbances, rng.spawn(1)[0])
+        self._labeller = SubtaskLabeller(env, tracked)
         self._labels = tuple(subtask.label for subtask in env.variant().subtasks)
         self._learned = planner is not None
-        self._voice: Voice
+        self._source: SubtaskSource
         if planner is None:
-            self._voice = DisturbedTruth(env, actor, disturbances, rng)
+            self._source = PerturbedOracle(env, tracked, disturbances, rng)
         else:
-            self._voice = PlannerOrTruth(planner, self._labels, config.truth_spells, rng)
+            self._source = PlannerOrOracle(planner, self._labels, config.oracle_spells, rng)
         memory = NO_MEMORY if planner is None else planner.spec.memory
-        self._agent = make_agent(config, self._voice, self._hand, memory, actor.arm.action())
+        self._agent = make_agent(config, self._source, self._faulty, memory, tracked.arm.action())
         self._look_every = config.image_every
         if policy is not None:
             self._look_every = math.gcd(config.image_every, config.actor_camera_every)
@@ -102,18 +103,18 @@ class _Episode:
         self._spoken: list[tuple[int, str]] = []
         self._nominated: list[tuple[int, int]] = []  # (when the planner's answer arrived, which step it nominated)
 
-    def play(self, recorder: PracticeRecorder) -> dict[str, Any]:
+    def play(self, recorder: DaggerRecorder) -> dict[str, Any]:
         """To its end; what became of it, as JSON data."""
         try:
             ended, success = self._run(recorder)
         finally:
             self._agent.close()
-        events = [asdict(event) for event in (*self._voice.events, *self._hand.events)]
+        events = [asdict(event) for event in (*self._source.events, *self._faulty.events)]
         report = {"ended": ended, "stages": int(self._env.progress.stage[0]), "events": len(events)}
         metadata = {
             "control_mode": self._config.control_mode,
             "driver": self._config.driver,
-            "hand": self._config.hand,
+            "low_level_policy": self._config.low_level_policy,
             "ended": ended,
             "events": sorted(events, key=lambda event: event["start"]),
             "spoken": self._spoken,
@@ -125,7 +126,7 @@ class _Episode:
             recorder.finish(success, self._config.keyframes, metadata)
         return report
 
-    def _run(self, recorder: PracticeRecorder) -> tuple[str, bool]:
+    def _run(self, recorder: DaggerRecorder) -> tuple[str, bool]:
         """(how the episode ended, whether the task is done)."""
         env = self._env
         self._agent.reset(env.variant().instruction, self._episode_id)
@@ -135,13 +136,13 @@ class _Episode:
             overtime = step - began - env.task.budgets_steps[min(stage, env.task.stages - 1)]
             if overtime > self._config.max_overtime_s * CONTROL_HZ:
                 return "no progress", False
-            right = self._right.look()
-            self._voice.hear(step, right, overtime)
+            label = self._labeller.label()
+            self._source.update(step, label, overtime)
             observation, fresh = self._observe(step)
             action = self._agent.act(observation)
             self._note(self._agent.last_tick)
             with self._watch.stage("writing"):
-                recorder.add(observation, fresh, action, right)
+                recorder.add(observation, fresh, action, label)
             with self._watch.stage("physics"):
                 _, _, terminated, _, info = env.step(action)
             step += 1
@@ -162,5 +163,5 @@ class _Episode:
         assert tick is not None
         if not self._spoken or self._spoken[-1][1] != tick.subtask:
             self._spoken.append((tick.step, tick.subtask))
-        if tick.plan_arrived and isinstance(self._voice, PlannerOrTruth):
-            self._nominated += [(tick.step, step) for step in self._voice.arrived()]
+        if tick.plan_arrived and isinstance(self._source, PlannerOrOracle):
+            self._nominated += [(tick.step, step) for step in self._source.arrived()]

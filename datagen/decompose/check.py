@@ -74,7 +74,7 @@ class _Kitchen:
     def _move(self, target: Target) -> list[str]:
         faults = []
         if self.held:
-            faults.append(f"the hand already holds {self.held.name}: place it first")
+            faults.append(f"the gripper already holds {self.held.name}: place it first")
         shut = self._shut(self.inside[target.name]) if target.name in self.inside else ""
         if shut:
             faults.append(f"{target.name} was put behind {shut}, which is closed: open that first")
@@ -85,10 +85,10 @@ class _Kitchen:
     def _place(self, target: Target) -> list[str]:
         faults = []
         if not self.held:
-            faults.append("the hand holds nothing: Move to the object to be placed first")
+            faults.append("the gripper holds nothing: Move to the object to be placed first")
         shut = self._shut(target)
         if shut:
-            faults.append(f"{shut} is closed: Open it before this object is picked up, with an empty hand")
+            faults.append(f"{shut} is closed: Open it before this object is picked up, with an empty gripper")
         if self.held:
             self.inside[self.held.name] = target
         self.held = None
@@ -96,19 +96,21 @@ class _Kitchen:
 
     def _pour(self, target: Target) -> list[str]:
         if not self.held:
-            return ["the hand holds nothing: Move to what is to be poured first"]
+            return ["the gripper holds nothing: Move to what is to be poured first"]
         if Role.BOTTLE not in self.held.roles:
             bottles = ", ".join(self.vocabulary.names(Role.BOTTLE)) or "nothing here"
-            return [f"the hand holds {self.held.name}, which does not pour; what pours: {bottles}"]
+            return [f"the gripper holds {self.held.name}, which does not pour; what pours: {bottles}"]
         if self.held == target:
-            return [f"the hand holds {target.name} itself: it cannot be poured over itself"]
+            return [f"the gripper holds {target.name} itself: it cannot be poured over itself"]
         return []
 
     def _turn(self, target: Target, opens: bool) -> list[str]:
         faults = []
         word = "opened" if opens else "closed"
         if self.held:
-            faults.append(f"the hand holds {self.held.name}: things are {word} with an empty hand, so place it first")
+            faults.append(
+                f"the gripper holds {self.held.name}: things are {word} with an empty gripper, so place it first"
+            )
         if opens and target.name in self.open:
             faults.append(f"{target.name} is open already")
         elif opens and self._overlap(target):

@@ -24,7 +24,7 @@ The skills (planners):
 
 Rules:
 - One gripper: an object is picked up with Move before it is placed or poured, and placed before the next Move.
-- Opening and closing needs an empty hand. Everything is closed at first, and nothing can be put into what is closed.
+- Opening and closing needs an empty gripper. Everything is closed at first, and nothing can be put into what is closed.
 - Do all that the instruction asks for and nothing else: close only what it says to close, pour as often as it says.
 - Keep steps that only look (open, then close) and repetitions: later steps depend on what was seen and done.
 - Use only names from the list as targets. Where the image does not show which place is meant, use the reference

@@ -31,7 +31,7 @@ class GenerationConfig(ArenaDataConfig):
     executor looks at. control_mode: of the actions.
     """
 
-    suite: Literal["arena"] = "arena"
+    kind: Literal["arena"] = "arena"
     out: str = "runs/data/arena"
     FORMER_NAMES: ClassVar[dict[str, str]] = {"picture_every": "image_every"}
 

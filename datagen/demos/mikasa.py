@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal
 
 from datagen.demos.record import PerturbationConfig, PrivilegedEnvironment, record_episode
 from datagen.environments import KeptEnvironment
+from datagen.former_names import todays_kind
 from datagen.keyframes import KeyframeConfig
 from predimem.core.config import ConfigError, to_dict
 from predimem.core.episodes import episode_path, load_episode, save_episode
@@ -47,9 +48,10 @@ class TaskSeeds:
 class CollectConfig:
     """Where the episodes go, which there shall be, and how they are perturbed and annotated."""
 
-    may_differ: ClassVar[tuple[str, ...]] = ("suite", "out", "tasks")
+    may_differ: ClassVar[tuple[str, ...]] = ("kind", "out", "tasks")
+    complete_data = staticmethod(todays_kind)
 
-    suite: Literal["mikasa"] = "mikasa"
+    kind: Literal["mikasa"] = "mikasa"
     out: str = "runs/data/mikasa"
     tasks: tuple[TaskSeeds, ...] = (
         TaskSeeds("RememberColor9-VLA-v0", 200),

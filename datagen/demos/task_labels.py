@@ -31,7 +31,7 @@ def subtask_of_each(steps: Sequence[Step], variant: Variant) -> list[int]:
 
 
 def _steps_of(subtask: Subtask, before: Sequence[Subtask]) -> int:
-    """2 for a Place whose object is not in the hand by then, else 1."""
+    """2 for a Place whose object is not in the gripper by then, else 1."""
     if subtask.skill is not Skill.PLACE:
         return 1
     held = ""

@@ -1,4 +1,4 @@
-"""Post-conditions: what has to be seen, or felt by the hand, once a skill has ended (RoboMemArena, §3.2, stage 2)."""
+"""Post-conditions: what has to be seen, or felt by the gripper, after a skill (RoboMemArena, §3.2, stage 2)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Order:
 
 
 class PourWatch:
-    """Counts pours by what the hand feels: how far it has tilted what it holds, and for how long."""
+    """Counts pours by what the gripper feels: how far it has tilted what it holds, and for how long."""
 
     def __init__(self) -> None:
         self._steps = 0
@@ -53,7 +53,7 @@ def unfulfilled(order: Order, arm: Arm, scene: PerceivedScene, pours: int) -> st
     scene: after a look. pours: how often was poured while the order was carried out.
     """
     if order.skill is Skill.MOVE:
-        return _not_in_hand(order.object, arm, scene)
+        return _not_in_gripper(order.object, arm, scene)
     if order.skill is Skill.PLACE:
         return _not_in_place(order.object, order.target, scene)
     if order.skill is Skill.POUR:
@@ -61,18 +61,18 @@ def unfulfilled(order: Order, arm: Arm, scene: PerceivedScene, pours: int) -> st
     return _not_moved(order, scene)
 
 
-def _not_in_hand(object: str, arm: Arm, scene: PerceivedScene) -> str:
+def _not_in_gripper(object: str, arm: Arm, scene: PerceivedScene) -> str:
     if scene.held != object:
         return "not between the fingers"
     points = scene.points_m(object)
     if object in scene.seen and np.linalg.norm(np.median(points, axis=0) - arm.true_position) > IN_HAND_M:
-        return "seen elsewhere than in the hand"
+        return "seen elsewhere than in the gripper"
     return ""
 
 
 def _not_in_place(object: str, place: str, scene: PerceivedScene) -> str:
     if scene.held == object:
-        return "still in the hand"
+        return "still in the gripper"
     if not scene.inside(object, place):  # where it was seen, or, out of sight, where it was let go
         return "seen elsewhere" if object in scene.seen else "let go elsewhere"
     if object not in scene.seen and PLACES[place].frame not in JOINTS:
@@ -82,7 +82,7 @@ def _not_in_place(object: str, place: str, scene: PerceivedScene) -> str:
 
 def _not_poured(object: str, scene: PerceivedScene, pours: int) -> str:
     if scene.held != object:
-        return "lost from the hand"
+        return "lost from the gripper"
     if pours == 0:
         return "not tilted far enough"
     return "" if scene.rotation(object)[2, 2] >= UPRIGHT_COS else "not upright again"

@@ -1,4 +1,4 @@
-"""Carries out the steps of a decomposition in the arena, from what its cameras see and its hand feels."""
+"""Carries out the steps of a decomposition in the arena, from what its cameras see and its gripper feels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from predimem.envs.arena.subtasks import Skill
 
 SETTLE_STEPS = 10  # after a skill, for things to come to rest,
 REST_STEPS = 20  # and after the last one
-RETREAT_M = 0.30  # another attempt begins with the hand this high
+RETREAT_M = 0.30  # another attempt begins with the gripper this high
 # From here the hand camera sees the table, and the arm hides nothing of it from agentview.
 LOOK_M, LOOK_YAW_RAD = (-0.33, 0.0, 0.42), np.pi / 2
 LOOK_DOWN_M = 0.35  # the TCP is this high over an object that the hand camera looks down at
@@ -122,7 +122,7 @@ class Executor:
             yield from self._look_down(order.object)
 
     def _look_around(self) -> Motion:
-        """From where the hand sees the table, and agentview everything."""
+        """From where the gripper sees the table, and agentview everything."""
         yield from self._arm.rise(LOOK_M[2])
         yield from self._arm.travel(np.array(LOOK_M), top_down(LOOK_YAW_RAD))
         self._look()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from datagen.dagger.injected_slips import SlippingActor
-from datagen.experts.memoryless.policy import ReactiveActor
-from datagen.experts.scripted.policy import SkillActor
+from datagen.dagger.injected_slips import SlippingPolicy
+from datagen.experts.memoryless.policy import MemorylessPolicy
+from datagen.experts.scripted.policy import ScriptedPolicy
 from datagen.experts.scripted.solver import OracleSolver, ScriptSolver
 from datagen.experts.scripted.subtask_names import due_label
 from predimem.agent.config import AgentConfig
@@ -30,13 +30,13 @@ def script(environment: Any) -> Expert:
 def skills(environment: Any, config: AgentConfig) -> Policy:
     """Scripted skills carry out the planner's subtask; with `slip_probability` things slip out of the gripper."""
     if config.slip_probability:
-        return SlippingActor(environment.simulation, config.slip_probability)
-    return SkillActor(environment.simulation)
+        return SlippingPolicy(environment.simulation, config.slip_probability)
+    return ScriptedPolicy(environment.simulation)
 
 
 def memoryless(environment: Any, config: AgentConfig) -> Policy:
     """The memoryless expert, which decides every step afresh and which learned actors imitate."""
-    return ReactiveActor(environment.simulation)
+    return MemorylessPolicy(environment.simulation)
 
 
 def true_subtask(environment: Any) -> Callable[[], str]:

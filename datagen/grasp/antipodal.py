@@ -1,4 +1,4 @@
-"""Grasps by geometry: two contacts that face each other, and a hand that has room."""
+"""Grasps by geometry: two contacts that face each other, and a gripper that has room."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from datagen.grasp.hand import HALF_ACROSS_M, HALF_ALONG_M, MAX_WIDTH_M, TIP_M, in_the_way
+from datagen.grasp.gripper import HALF_ACROSS_M, HALF_ALONG_M, MAX_WIDTH_M, TIP_M, in_the_way
 from datagen.grasp.surface import Surface, thinned, thinned_points
 from datagen.grasp.types import Grasp, PointCloud
 
@@ -32,9 +32,9 @@ class AntipodalConfig:
     """What is tried: `directions` to close in times `offsets_m` from the middle times depths, straight down
     first, tilted by `tilts_rad` about the closing direction where no straight one scores `good_score`.
 
-    max_width_m: of what is grasped; the hand opens to 8 cm. depth_m: from the top down to the TCP; half
+    max_width_m: of what is grasped; the gripper opens to 8 cm. depth_m: from the top down to the TCP; half
     the height of low things. friction: of the contacts, tan of the half angle of their cones. room_m:
-    between the open hand and anything.
+    between the open gripper and anything.
     """
 
     voxel_m: float = 0.003
@@ -71,7 +71,7 @@ class _Scene:
 
 @dataclass(frozen=True, eq=False)
 class _Slice:
-    """What the hand meets that closes in one plane: points in the frame of a grasp (approach, closing direction,
+    """What the gripper meets that closes in one plane: points in the frame of a grasp (approach, closing direction,
     across), though not from its TCP. between, normals: of the target, where the pads are wide enough to touch it."""
 
     rotation: np.ndarray

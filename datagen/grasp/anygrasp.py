@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from datagen.grasp.hand import MAX_WIDTH_M, TIP_M
+from datagen.grasp.gripper import MAX_WIDTH_M, TIP_M
 from datagen.grasp.types import Grasp, PointCloud
 
 MODULE = "gsnet"
-BEHIND_M = 0.02  # a finger's length that counts as around the target, back from where the hand meets it
+BEHIND_M = 0.02  # a finger's length that counts as around the target, back from where the gripper meets it
 HOW_TO_GET_IT = (
     "AnyGrasp's SDK is a binary with a licence for each machine: apply for it as "
     "https://github.com/graspnet/anygrasp_sdk says (license_registration/README.md), put gsnet*.so, license/ and the "

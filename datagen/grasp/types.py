@@ -49,12 +49,12 @@ class PointCloud:
 class Grasp:
     """A way to hold a thing, in the frame of the cloud.
 
-    translation_m: [3], the point between the pads of the fingers (TCP); it is `TIP_M` (see `hand`) before
+    translation_m: [3], the point between the pads of the fingers (TCP); it is `TIP_M` (see `gripper`) before
     the ends of the fingers. rotation: [3, 3], columns as in GraspNet: x the approach, y the direction in
     which the fingers close, z = x cross y. width_m: of what is between the fingers. depth_m: from where the
-    hand meets the thing to the TCP, along x. score: in [0, 1].
+    gripper meets the thing to the TCP, along x. score: in [0, 1].
 
-    GraspNet and AnyGrasp give the place where the hand meets the thing, which is translation_m - depth_m * x,
+    GraspNet and AnyGrasp give the place where the gripper meets the thing, which is translation_m - depth_m * x,
     and a depth that goes on to the ends of the fingers: depth_m + TIP_M. Half a turn about x swaps the
     fingers: the same grasp, of which the arm takes the one that is easier to reach.
     """

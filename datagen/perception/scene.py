@@ -1,4 +1,4 @@
-"""The world as the executor knows it: what it has seen, and what follows from what its hand did since."""
+"""The world as the executor knows it: what it has seen, and what follows from what its gripper did since."""
 
 from __future__ import annotations
 
@@ -40,9 +40,11 @@ class PerceivedScene:
     """A `datagen.experts.scripted.scene.Scene` made of images and of what the arm feels. No true pose goes into it.
 
     look: takes images now, agentview first. `look()` updates what is in sight, and `follow(arm)`, after
-    every control step, what is in the hand. held: the object in the hand, "" if none. seen, unseen_joints:
-    the objects that the last images show, and the drawers and door that they do not. marked: the places
-    in which a mat was seen. contents: of every drawer and door that was looked into, what was in it.
+    every control step, what is in the gripper.
+    held: the object in the gripper, "" if none.
+    seen, unseen_joints: the objects that the last images show, and the drawers and door that they do not.
+    marked: the places in which a mat was seen.
+    contents: of every drawer and door that was looked into, what was in it.
     """
 
     def __init__(
@@ -54,7 +56,7 @@ class PerceivedScene:
         self._beliefs: dict[str, Belief] = {}
         self._origins: dict[str, np.ndarray] = {"table": np.zeros(3)}
         self._openings: dict[str, float] = dict.fromkeys(JOINTS, 0.0)
-        self._in_hand: TcpPose = (np.zeros(3), np.eye(3))  # of the held object, in the TCP's frame
+        self._in_gripper: TcpPose = (np.zeros(3), np.eye(3))  # of the held object, in the TCP's frame
         self._gripped_steps = 0
         self._tried: list[TcpPose] = []
         self.reaching_for = ""  # the object that closing fingers are expected to find
@@ -125,7 +127,7 @@ class PerceivedScene:
                     if place not in ("table", *JOINTS) and seen and on_floor and self.over(middle, place):
                         self.marked.add(place)
 
-    # ---- the hand
+    # ---- the gripper
 
     def follow(self, arm: Arm) -> None:
         """Take note of what closed fingers hold, and that it moves with them."""
@@ -134,27 +136,27 @@ class PerceivedScene:
         if self.held and not gripped:
             self.held = ""
         elif self.held:
-            position, rotation = self._in_hand
-            hand = arm.true_rotation
+            position, rotation = self._in_gripper
+            tcp_rotation = arm.true_rotation
             self._beliefs[self.held] = replace(
                 self._beliefs[self.held],
-                position_m=arm.true_position + hand @ position,
-                rotation=hand @ rotation,
+                position_m=arm.true_position + tcp_rotation @ position,
+                rotation=tcp_rotation @ rotation,
             )
         elif self._gripped_steps >= GRIPPED_STEPS and self.reaching_for in self._beliefs:
             self._grip(arm, self.reaching_for)
 
     def _grip(self, arm: Arm, object: str) -> None:
         """Between the fingers the object is in their middle, and one of its sides is parallel to them."""
-        belief, hand = self._beliefs[object], arm.true_rotation
-        offset = hand.T @ (belief.position_m - arm.true_position)
+        belief, tcp_rotation = self._beliefs[object], arm.true_rotation
+        offset = tcp_rotation.T @ (belief.position_m - arm.true_position)
         if np.linalg.norm(offset) > GRASPED_M:
             return
         offset[1] = 0.0
-        turned = hand.T @ belief.rotation
+        turned = tcp_rotation.T @ belief.rotation
         angle = np.arctan2(turned[1, 0], turned[0, 0])  # of its first side, about the approach
         askew = angle - np.round(angle / (np.pi / 2)) * np.pi / 2
-        self._in_hand = (offset, rotation_matrix(np.array([0.0, 0.0, -askew])) @ turned)
+        self._in_gripper = (offset, rotation_matrix(np.array([0.0, 0.0, -askew])) @ turned)
         self.held = object
 
     def forget_grasps(self) -> None:
@@ -198,17 +200,17 @@ class PerceivedScene:
         cloud, rotation, position = point_cloud(self._views, object)
         for grasp in self._detector.detect(cloud):
             approach, closing, _ = (rotation @ grasp.rotation).T
-            hand = np.stack([np.cross(closing, approach), closing, approach], axis=1)
-            pose = self._reached(arm, rotation @ grasp.translation_m + position, hand)
+            tcp_rotation = np.stack([np.cross(closing, approach), closing, approach], axis=1)
+            pose = self._reached(arm, rotation @ grasp.translation_m + position, tcp_rotation)
             if pose is not None and not any(_same(pose, tried) for tried in self._tried):
                 self._tried.append(pose)
                 return pose
         return None
 
-    def _reached(self, arm: Arm, position: np.ndarray, hand: np.ndarray) -> TcpPose | None:
+    def _reached(self, arm: Arm, position: np.ndarray, tcp_rotation: np.ndarray) -> TcpPose | None:
         """The pose, with the fingers the way round that turns the wrist less; None out of reach."""
         best: tuple[float, TcpPose] | None = None
-        for turned in (hand, hand @ FLIP):
+        for turned in (tcp_rotation, tcp_rotation @ FLIP):
             q, reached = arm.kinematics.solve(position, turned)
             _, before = arm.kinematics.solve(position - SLOW_M * turned[:, 2], turned)
             wrist = abs(float(q[6] - arm.kinematics.rest_rad[6]))

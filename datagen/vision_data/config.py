@@ -1,4 +1,4 @@
-"""What images of scenes to make."""
+"""Which images of scenes are made to train vision towers on."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from predimem.core.seeds import VISION_DATA_SEEDS
 
 
 @dataclass(frozen=True)
-class ScenesConfig(ArenaDataConfig):
-    """frames: images of each seed's scene by both cameras. motion_share: of draws that are moments of a skill's
-    motion (up to three frames each); scramble_share: of those in which things are in any place of the task and
-    anything may be open. The rest is as subtasks leave it, the hand anywhere.
+class VisionDataConfig(ArenaDataConfig):
+    """Which states of which scenes are shown. What is neither a moment of a motion nor scrambled is as subtasks leave
+    it, with the gripper anywhere.
+
+    frames: images of each seed's scene by both cameras.
+    motion_share: the share of draws that are moments of a skill's motion, up to three frames each.
+    scramble_share: the share of draws in which things are in any place of the task and anything may be open.
     """
 
-    suite: Literal["scenes"] = "scenes"
-    out: str = "runs/data/scenes"
+    kind: Literal["vision_data"] = "vision_data"
+    out: str = "runs/data/vision_data"
     episodes: int = 60
     first_seed: int = VISION_DATA_SEEDS.start
     frames: int = 8

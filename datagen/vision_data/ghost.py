@@ -14,42 +14,42 @@ from datagen.experts.scripted.action_labels import advance
 from datagen.experts.scripted.execute import skill
 from datagen.experts.scripted.pick import EMPTY_GAP_M, half_height_m
 from datagen.experts.scripted.place import slot_m
-from datagen.experts.scripted.snapshot import Hand, Snapshot
+from datagen.experts.scripted.snapshot import Gripper, Snapshot
 from predimem.envs.arena.fixtures import DOOR, MICROWAVE
 from predimem.envs.arena.robot.arm import CLOSED, OPEN, Arm
 from predimem.envs.arena.robot.rotations import rotation_matrix, rotation_vector
 from predimem.envs.arena.subtasks import Skill, Subtask
 
 HANDLE_REACH_M, TOUCH_M = 0.025, 0.02
-Moment = tuple[Snapshot, Hand]
+Moment = tuple[Snapshot, Gripper]
 
 
 class GhostArm(Arm):
-    """An `Arm` that obeys at once: what is true of it is `hand`."""
+    """An `Arm` that obeys at once: where it is now is `now`."""
 
-    hand: Hand
+    now: Gripper
 
     def __init__(self, env: Any):
         """env: an `ArenaEnv` of one world with the control mode `pd_joint_pos`."""
         true = Arm(env)
-        self.hand, self.q = Hand.of(true), true.q
+        self.now, self.q = Gripper.of(true), true.q
         super().__init__(env)
 
-    def begin(self, hand: Hand) -> bool:
-        """Be at a hand's pose; False where the arm cannot reach it."""
-        self.hand = hand.copy()
-        self.position, self.rotation = self.hand.position.copy(), self.hand.rotation
-        self.gripper = OPEN if hand.gap_m > OPENED_GAP_M - 0.002 else CLOSED
-        self.q, reached = self.kinematics.solve(hand.position, hand.rotation)
+    def begin(self, gripper: Gripper) -> bool:
+        """Be at a gripper's pose; False where the arm cannot reach it."""
+        self.now = gripper.copy()
+        self.position, self.rotation = self.now.position.copy(), self.now.rotation
+        self.gripper = OPEN if gripper.gap_m > OPENED_GAP_M - 0.002 else CLOSED
+        self.q, reached = self.kinematics.solve(gripper.position, gripper.rotation)
         return reached
 
     @property
     def true_position(self) -> np.ndarray:
-        return self.hand.position
+        return self.now.position
 
     @property
     def true_rotation(self) -> np.ndarray:
-        return self.hand.rotation
+        return self.now.rotation
 
     @property
     def true_q(self) -> np.ndarray:
@@ -57,25 +57,25 @@ class GhostArm(Arm):
 
     @property
     def finger_gap_m(self) -> float:
-        return self.hand.gap_m
+        return self.now.gap_m
 
 
-def moments(arm: GhostArm, scene: Snapshot, hand: Hand, subtask: Subtask) -> Iterator[Moment]:
-    """Every control step of the skill of a subtask, from a hand and a scene, which both stay as they are."""
+def moments(arm: GhostArm, scene: Snapshot, gripper: Gripper, subtask: Subtask) -> Iterator[Moment]:
+    """Every control step of the skill of a subtask, from a gripper and a scene, which both stay as they are."""
     scene = scene.copy()
-    if not arm.begin(hand):
+    if not arm.begin(gripper):
         return
     for _ in skill(arm, scene, subtask):
-        before = arm.hand
+        before = arm.now
         held = next((o for o in scene.objects if holding(before, scene, o)), "")
         turn = rotation_vector(arm.rotation @ before.rotation.T)
-        arm.hand = advance(before, scene, Advice(arm.position - before.position, turn, arm.gripper))
+        arm.now = advance(before, scene, Advice(arm.position - before.position, turn, arm.gripper))
         if held and arm.gripper == CLOSED:
-            arm.hand.gap_m = before.gap_m  # by `advance` a quick step leaves behind what is held
-        _move_door(scene, before, arm.hand, arm.gripper)
+            arm.now.gap_m = before.gap_m  # by `advance` a quick step leaves behind what is held
+        _move_door(scene, before, arm.now, arm.gripper)
         if held and arm.gripper == OPEN and subtask.skill is Skill.PLACE:
             stand_on(scene, held, subtask.target)
-        yield scene.copy(), arm.hand.copy()
+        yield scene.copy(), arm.now.copy()
 
 
 def door_point_m(scene: Snapshot, point_m: tuple[float, float, float]) -> np.ndarray:
@@ -99,9 +99,9 @@ def stand_on(scene: Snapshot, object: str, place: str) -> None:
     scene.put(object, np.array([*position[:2], floor_m + half_height_m(scene, object) + 0.001]), turn @ rotation)
 
 
-def _move_door(scene: Snapshot, before: Hand, after: Hand, gripper: float) -> None:
+def _move_door(scene: Snapshot, before: Gripper, after: Gripper, command: float) -> None:
     """The door follows closed fingers at its handle, and gives way to closed fingers that push its outside."""
-    if gripper != CLOSED:
+    if command != CLOSED:
         return
     hinge = scene.position_m("door")
     (x, y, z) = after.position - hinge

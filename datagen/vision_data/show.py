@@ -11,7 +11,7 @@ import numpy as np
 from datagen.experts.memoryless.hold import holding
 from datagen.experts.scripted.door import OPENED_RAD
 from datagen.experts.scripted.drawer import PULLED_M
-from datagen.experts.scripted.snapshot import Hand, Snapshot
+from datagen.experts.scripted.snapshot import Gripper, Snapshot
 from predimem.core.scene_facts import ELSEWHERE, IN_GRIPPER, SceneFacts
 from predimem.envs.arena.fixtures import DOOR, JOINTS, KITCHEN, PLACES
 from predimem.envs.arena.predicates import Inside
@@ -35,12 +35,12 @@ class Shown:
     openings: np.ndarray
 
 
-def show(env: Any, scene: Snapshot, hand: Hand, subtask: str) -> Shown:
-    """What is to be seen in an `ArenaEnv` that was just set to `scene` and `hand`."""
+def show(env: Any, scene: Snapshot, gripper: Gripper, subtask: str) -> Shown:
+    """What is to be seen in an `ArenaEnv` that was just set to `scene` and `gripper`."""
     seen = env.observe("rgb+segmentation")
     masks = [np.array(data["segmentation"][0, :, :, 0].cpu()) for data in seen.values()]
     ids = {thing.name: label for label, thing in env.segmentation_id_map.items()}
-    held = next((o for o in scene.objects if holding(hand, scene, o)), "")
+    held = next((o for o in scene.objects if holding(gripper, scene, o)), "")
     mat = next(iter(env.variant().mats), "")
     world, frames = env.world(), {"table", *KITCHEN, *JOINTS, *env.task.fixtures}
     known = [name for name in SMALLEST_FIRST if PLACES[name].frame in frames]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from datagen.actor_data.starts import draw_hand, leave
+from datagen.actor_data.starts import draw_gripper, leave
 from datagen.experts.scripted.door import OPENED_RAD
 from datagen.experts.scripted.drawer import PULLED_M
 from datagen.experts.scripted.place import room_m, slot_m
@@ -25,7 +25,7 @@ ROOM_M, TRIES = 0.09, 30  # between things on the table
 
 
 def as_left(scene: Snapshot, arm: GhostArm, subtasks: Sequence[Subtask], rng: np.random.Generator) -> str:
-    """Change the scene as subtasks that were done leave it; returns what the hand holds then, or ""."""
+    """Change the scene as subtasks that were done leave it; returns what the gripper holds then, or ""."""
     held = ""
     for subtask in subtasks:
         if subtask.skill is Skill.PLACE:
@@ -70,8 +70,8 @@ def of_motion(
     scene: Snapshot, arm: GhostArm, held: str, before: Subtask | None, subtask: Subtask, rng: np.random.Generator
 ) -> list[Moment]:
     """Some control steps of a skill's motion, drawn with equal chances."""
-    hand = draw_hand(scene, arm, held, before, rng)
-    seen = list(moments(arm, scene, hand, subtask))
+    gripper = draw_gripper(scene, arm, held, before, rng)
+    seen = list(moments(arm, scene, gripper, subtask))
     chosen = rng.permutation(len(seen))[:OF_A_MOTION]
     return [seen[i] for i in chosen]
 

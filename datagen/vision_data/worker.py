@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from datagen.actor_data.starts import draw_hand, write
+from datagen.actor_data.starts import draw_gripper, write
 from datagen.environments import arena_environment
 from datagen.experts.scripted.snapshot import Snapshot
-from datagen.vision_data.config import ScenesConfig
+from datagen.vision_data.config import VisionDataConfig
 from datagen.vision_data.ghost import GhostArm
 from datagen.vision_data.show import Shown, facts_of, show
 from datagen.vision_data.states import as_left, of_motion, scramble
@@ -21,10 +21,10 @@ from predimem.jobs.tasks import Job, Outcome
 DRAWS = 6  # for each frame, at most: some cannot be reached
 
 
-class ScenesWorker:
+class VisionDataWorker:
     """A `predimem.jobs.tasks.Worker`."""
 
-    def __init__(self, config: ScenesConfig):
+    def __init__(self, config: VisionDataConfig):
         import torch
 
         torch.set_num_threads(1)
@@ -45,7 +45,7 @@ class ScenesWorker:
         self._environment.close()
 
 
-def draw_scenes(env: Any, config: ScenesConfig, rng: np.random.Generator) -> list[Shown]:
+def draw_scenes(env: Any, config: VisionDataConfig, rng: np.random.Generator) -> list[Shown]:
     """`config.frames` independent states of the scene of an `ArenaEnv` that was reset; fewer if few are reached."""
     arm, fresh, subtasks = GhostArm(env), Snapshot.of(env), env.variant().subtasks
     shown: list[Shown] = []
@@ -61,12 +61,12 @@ def draw_scenes(env: Any, config: ScenesConfig, rng: np.random.Generator) -> lis
             if kind > 1 - config.scramble_share:
                 held, before = "", None
                 scramble(scene, env.task, rng)
-            states = [(scene, draw_hand(scene, arm, held, before, rng))]
+            states = [(scene, draw_gripper(scene, arm, held, before, rng))]
         fresh.adopt_grasps(scene)  # finding them takes long
         label = subtasks[min(stage, len(subtasks) - 1)].label
-        for state, hand in states[: config.frames - len(shown)]:
-            if write(env, arm, state, hand):
-                shown.append(show(env, state, hand, label))
+        for state, gripper in states[: config.frames - len(shown)]:
+            if write(env, arm, state, gripper):
+                shown.append(show(env, state, gripper, label))
     return shown
 
 

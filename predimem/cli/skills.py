@@ -12,7 +12,7 @@ import typer
 
 from predimem.core.seeds import EVALUATION_SEEDS_FROM
 
-SKILLS_CONFIG = Path("configs/datagen_skills.yaml")
+SKILLS_CONFIG = Path("configs/datagen_actor_data.yaml")
 
 
 def play_skills(
@@ -24,13 +24,13 @@ def play_skills(
     out: Annotated[Path, typer.Option(help="File for the attempts, as JSON.")] = Path("runs/skills.json"),
 ) -> None:
     """How often subtasks of the arena succeed, one by one: an actor's, or label chunks replayed in physics."""
-    from datagen.actor_data.config import SkillDataConfig
+    from datagen.actor_data.config import ActorDataConfig
     from datagen.actor_data.evaluate import counts
     from datagen.actor_data.evaluate import play_skills as play
     from predimem.core.config import load_config
     from predimem.evaluation.analysis.metrics import wilson_interval
 
-    data = replace(load_config(SkillDataConfig, config), episodes=episodes, chain_share=chains, noise=0.0)
+    data = replace(load_config(ActorDataConfig, config), episodes=episodes, chain_share=chains, noise=0.0)
     policy = None
     if weights is not None:
         from actor.policy import load_policy

@@ -85,8 +85,8 @@ def _train_rounds(recipe: ActorTrainConfig, workers: int) -> Path:
     """DAgger: what the actor of the last round meets is labelled by the expert of the arena's skills."""
     from actor.policy import load_policy
     from actor.rounds import train_rounds
-    from datagen.actor_data.config import SkillDataConfig
-    from datagen.actor_data.worker import SkillWorker
+    from datagen.actor_data.config import ActorDataConfig
+    from datagen.actor_data.worker import ActorDataWorker
     from datagen.generation import run_generation
     from predimem.core.config import load_config
     from predimem.jobs.runner import BackendConfig
@@ -96,7 +96,7 @@ def _train_rounds(recipe: ActorTrainConfig, workers: int) -> Path:
     def collect(weights: Path | None, out: Path, number: int) -> None:
         seeds = dagger.seeds(number)
         data = replace(
-            load_config(SkillDataConfig, dagger.data),
+            load_config(ActorDataConfig, dagger.data),
             kind="rollouts",
             out=str(out),
             episodes=len(seeds),
@@ -104,6 +104,6 @@ def _train_rounds(recipe: ActorTrainConfig, workers: int) -> Path:
             chain_share=dagger.chain_share,
         )
         make_policy = functools.partial(load_policy, weights) if weights else None
-        run_generation(data, functools.partial(SkillWorker, make_policy=make_policy), BackendConfig(workers))
+        run_generation(data, functools.partial(ActorDataWorker, make_policy=make_policy), BackendConfig(workers))
 
     return train_rounds(recipe, collect)

@@ -14,6 +14,11 @@ import yaml
 
 T = TypeVar("T")
 PACKAGE = Path(__file__).parents[1]  # holds configs/, in the wheel as files, in a checkout as a link
+FORMER_FILES = {
+    "datagen_practice.yaml": "datagen_dagger.yaml",
+    "datagen_scenes.yaml": "datagen_vision_data.yaml",
+    "datagen_skills.yaml": "datagen_actor_data.yaml",
+}
 
 
 class ConfigError(ValueError):
@@ -30,10 +35,10 @@ def read_yaml(path: str | Path) -> Any:
 
     A mapping may say `extends: other.yaml`, a file relative to its own: it then only states what differs. Mappings
     are merged key by key, anything else replaces what it stands in for. A path such as `configs/datagen.yaml` that is
-    not below the working directory is the file of that name that comes with the package.
+    not below the working directory is the file of that name that comes with the package, also by its former name.
     """
     path = Path(path)
-    shipped = PACKAGE / path
+    shipped = PACKAGE / path.with_name(FORMER_FILES.get(path.name, path.name))
     if not path.is_file() and path.parts[:1] == ("configs",) and shipped.is_file():
         path = shipped
     return _read(path, ())
@@ -75,7 +80,7 @@ def from_dict(cls: type[T], data: Any, where: str = "config") -> T:
 
     A dataclass whose fields were renamed has `FORMER_NAMES` (old name -> field): old files are read, too. One whose
     fields follow from one another has a static method `complete_data`: it gets the mapping, and returns it with the
-    values that were left out because they follow.
+    values that were left out because they follow, or that were said in former words.
     """
     if not isinstance(data, dict):
         raise ConfigError(f"{where}: expected a mapping for {cls.__name__}, got {type(data).__name__}")

@@ -55,7 +55,9 @@ class SceneFacts:
         """Raises ValueError, which begins with `where`, if an episode has none."""
         data = metadata.get(KEY)
         if data is None:
-            raise ValueError(f"{where} has no facts: expected an episode of `predimem datagen`, `kind: vision_data`")
+            raise ValueError(
+                f"{where} has no facts: expected an episode of `predimem datagen` with `kind: vision_data`"
+            )
         return cls(
             objects=tuple(data["objects"]),
             places=tuple(tuple(row) for row in data["places"]),

@@ -1,8 +1,8 @@
 """Everything that plays the arena, trained anew from generated data: which commands, in which order.
 
 Each stage is a command of `predimem` with a whole config of its own, which is written to `out`/configs. Planners are
-trained in rounds (DAgger): practice driven by the truth, a planner trained on it, practice driven by that planner, and
-so on; at the end all variants are trained on all practice.
+trained in rounds of DAgger: a perturbed oracle planner drives the first episodes, a planner is trained on them and
+drives the next ones, and so on. At the end all variants are trained on the episodes of all rounds.
 """
 
 from __future__ import annotations
@@ -10,23 +10,33 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+from datagen.command import read_data_config
 from planner.prompt import follow_memory
+from predimem.agent.config import ORACLE, SKILLS
 from predimem.core.config import ConfigError, merged, read_yaml, to_dict
 from predimem.core.seeds import check_training_seeds
 
 DATA, PLANNER, ACTOR = "data", "planner", "actor"  # kinds of stages
+VISION_DATA, ACTOR_DATA, DAGGER = "vision-data", "actor-data", "dagger"  # names of stages, the last one with a number
+FORMER_STAGES = {"scenes": VISION_DATA, "skills": ACTOR_DATA, "practice": DAGGER}
 
 
 @dataclass(frozen=True)
 class RoundConfig:
-    """Practice: `episodes` seeds of each task from `first_seed` on. hand: as in `PracticeConfig`; the name of the actor
-    is the one that is trained here, before it."""
+    """The DAgger episodes of one round.
+
+    episodes, first_seed: so many seeds of each task, from this one on.
+    low_level_policy: as in `PlannerDaggerConfig`. The name of the actor is the one that is trained here, before this
+    round.
+    """
+
+    FORMER_NAMES: ClassVar[dict[str, str]] = {"hand": "low_level_policy"}
 
     episodes: int
     first_seed: int
-    hand: str = "skills"
+    low_level_policy: str = SKILLS
 
     def __post_init__(self) -> None:
         if self.episodes < 1:
@@ -40,53 +50,77 @@ class RoundConfig:
 
 @dataclass(frozen=True)
 class PlannersConfig:
-    """practice: config of the practice; its rounds: the first one is driven by the truth, each other one by the planner
-    that was trained on all before it. recipes: name of the weights -> config of its training; the first one is the
-    planner that drives practice. demonstrations: config of further data; scenes: of the images that the vision tower
-    learns from; or null. practice_changes, scene_changes, recipe_changes: what differs from those configs, as in them.
+    """How the planners are trained.
+
+    dagger: the config of their DAgger data.
+    rounds: the first one is driven by the oracle planner, each other one by the planner trained on all before it.
+    recipes: the name of the weights -> the config of their training. The first one is the planner that drives.
+    demonstrations: the config of further data, or null.
+    vision_data: the config of the images that the vision tower learns from, or null.
+    dagger_changes, vision_data_changes, recipe_changes: what differs from those configs, as in them.
     """
 
-    practice: str
+    FORMER_NAMES: ClassVar[dict[str, str]] = {
+        "practice": "dagger",
+        "practice_changes": "dagger_changes",
+        "scenes": "vision_data",
+        "scene_changes": "vision_data_changes",
+    }
+
+    dagger: str
     rounds: tuple[RoundConfig, ...]
     recipes: dict[str, str]
     demonstrations: str | None = None
-    scenes: str | None = None
-    practice_changes: dict[str, Any] = field(default_factory=dict)
-    scene_changes: dict[str, Any] = field(default_factory=dict)
+    vision_data: str | None = None
+    dagger_changes: dict[str, Any] = field(default_factory=dict)
+    vision_data_changes: dict[str, Any] = field(default_factory=dict)
     recipe_changes: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.rounds or not self.recipes:
-            raise ConfigError("planners: needs at least one round of practice and one recipe")
+            raise ConfigError("planners: needs at least one round of DAgger and one recipe")
         seeds: set[int] = set()
         for number, one in enumerate(self.rounds):
             twice = seeds.intersection(one.seeds)
             if twice:
                 raise ConfigError(
-                    f"planners: round {number} practises seed {min(twice)}, which an earlier round did: rounds need "
-                    "seeds of their own"
+                    f"planners: round {number} plays seed {min(twice)}, as an earlier round does: rounds need seeds of "
+                    "their own"
                 )
             seeds.update(one.seeds)
 
 
 @dataclass(frozen=True)
 class ActorConfig:
-    """name: of the weights. skills: config of its data. recipe: of its training, rounds of DAgger included.
-    variants: name of further weights -> config of a training that goes on from this actor, with its data and roll-outs.
-    skill_changes, recipe_changes: what differs from those configs, as in them."""
+    """How the actors are trained.
+
+    name: of the weights.
+    data: the config of its data.
+    recipe: the config of its training, rounds of DAgger included.
+    variants: the name of further weights -> the config of a training that goes on from this actor, with its data and
+    roll-outs.
+    data_changes, recipe_changes: what differs from those configs, as in them.
+    """
+
+    FORMER_NAMES: ClassVar[dict[str, str]] = {"skills": "data", "skill_changes": "data_changes"}
 
     recipe: str
-    skills: str
+    data: str
     name: str = "arena-actor"
     variants: dict[str, str] = field(default_factory=dict)
-    skill_changes: dict[str, Any] = field(default_factory=dict)
+    data_changes: dict[str, Any] = field(default_factory=dict)
     recipe_changes: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class RetrainConfig:
-    """out: where everything goes, weights in `out`/weights. workers: processes of simulators. tasks: of the arena,
-    for all data where nothing else is said; empty: those of the configs."""
+    """All trainings of the arena.
+
+    planners, actor: how they are trained.
+    out: where everything goes, weights in `out`/weights.
+    workers: processes of simulators.
+    tasks: of the arena, for all data where nothing else is said; empty: those of the configs.
+    """
 
     planners: PlannersConfig
     actor: ActorConfig
@@ -101,9 +135,14 @@ class RetrainConfig:
 
 @dataclass(frozen=True)
 class Stage:
-    """command: arguments of `predimem`; its config, as plain data, has to be written to `config_path` first.
-    result: the folder that it leaves. weights: the name under which that is placed, if it is weights. needs: stages
-    before it.
+    """One command of a training.
+
+    name, kind: what `--only` knows it by.
+    command: the arguments of `predimem`.
+    config_path, config: the command's config, as plain data, has to be written to this path first.
+    result: the folder that it leaves.
+    needs: the names of the stages before it.
+    weights: the name under which the result is placed, if it is weights.
     """
 
     name: str
@@ -121,18 +160,19 @@ def plan_stages(config: RetrainConfig) -> list[Stage]:
 
     Raises ConfigError for a config file that is not there.
     """
-    planners, (skills, actor) = _Planners(config), _actor(config)
+    planners, (actor_data, actor) = _Planners(config), _actor(config)
     rounds = planners.rounds(actor)
-    practises = next((i for i, stage in enumerate(rounds) if actor.name in stage.needs), len(rounds))
-    rounds[practises:practises] = skills, actor
+    acts = next((i for i, stage in enumerate(rounds) if actor.name in stage.needs), len(rounds))
+    rounds[acts:acts] = actor_data, actor
     first, *variants = config.planners.recipes
-    others = [*(planners.final(name) for name in variants), *_actor_variants(config, skills, actor)]
+    others = [*(planners.final(name) for name in variants), *_actor_variants(config, actor_data, actor)]
     return [*rounds, planners.final(first), *others]
 
 
 def choose_stages(stages: Sequence[Stage], only: Collection[str]) -> list[Stage]:
-    """Those that `only` names, by name or by kind, and what they need; all if it names none."""
+    """Those that `only` names, by name (also a former one) or by kind, and what they need; all if it names none."""
     known = {stage.name: stage for stage in stages}
+    only = [name if name in known else todays_stage(name) for name in only]
     for name in only:
         if name not in known and name not in (DATA, PLANNER, ACTOR):
             raise ConfigError(f"no stage {name!r}; there are: {DATA}, {PLANNER}, {ACTOR} (kinds), {', '.join(known)}")
@@ -146,19 +186,29 @@ def choose_stages(stages: Sequence[Stage], only: Collection[str]) -> list[Stage]
     return [stage for stage in stages if stage.name in chosen]
 
 
+def todays_stage(name: str) -> str:
+    """The name of the stage that an earlier version called so: `practice-1` was `dagger-1`."""
+    first, *number = name.split("-")
+    return "-".join((FORMER_STAGES.get(first, first), *number))
+
+
 class _Planners:
     def __init__(self, config: RetrainConfig):
         self.config, self.planners, self.out = config, config.planners, Path(config.out)
         self.recipe = next(iter(config.planners.recipes.values()))
         self.data: list[Stage] = []
-        self.scenes: list[Stage] = []
+        self.vision_data: list[Stage] = []
 
     def rounds(self, actor: Stage) -> list[Stage]:
-        """Practice, and between its rounds the planner that drives the next one. actor: the training of the hand."""
+        """The DAgger data, and between its rounds the planner that drives the next one.
+
+        actor: the training of the actor, which may be the low-level policy of a round.
+        """
         stages: list[Stage] = []
-        if self.planners.scenes is not None:
-            self.scenes = [_data(self.config, "scenes", self.planners.scenes, self.planners.scene_changes)]
-            stages += self.scenes
+        planners = self.planners
+        if planners.vision_data is not None:
+            self.vision_data = [_data(self.config, VISION_DATA, planners.vision_data, planners.vision_data_changes)]
+            stages += self.vision_data
         if self.planners.demonstrations is not None:
             stages.append(_data(self.config, "demonstrations", self.planners.demonstrations, {}))
             self.data.append(stages[-1])
@@ -167,12 +217,12 @@ class _Planners:
             if number:
                 driver = self._train(f"planner-round-{number - 1}", self.recipe)
                 stages.append(driver)
-            changes = {**self.planners.practice_changes, **to_dict(one)}
-            changes["driver"] = str(driver.result) if driver else "truth"
+            changes = {**self.planners.dagger_changes, **to_dict(one)}
+            changes["driver"] = str(driver.result) if driver else ORACLE
             needs = (driver.name,) if driver else ()
-            if one.hand == actor.name:
-                changes["hand"], needs = str(actor.result), (*needs, actor.name)
-            stages.append(_data(self.config, f"practice-{number}", self.planners.practice, changes, needs))
+            if one.low_level_policy == actor.name:
+                changes["low_level_policy"], needs = str(actor.result), (*needs, actor.name)
+            stages.append(_data(self.config, f"{DAGGER}-{number}", self.planners.dagger, changes, needs))
             self.data.append(stages[-1])
         return stages
 
@@ -187,29 +237,29 @@ class _Planners:
         if plain.get("vision") is None:  # a tower that is not trained
             changes.pop("vision", None)
         else:
-            scenes = str(self.scenes[0].result) if self.scenes else None
+            scenes = str(self.vision_data[0].result) if self.vision_data else None
             changes = merged(changes, {"vision": {"directory": str(self.out / "vision"), "scenes": scenes}})
         if plain.get("sft", {}).get("epochs") == 0:
             data, changes["episodes"], changes["sft"] = [], [], {}
-        needs = tuple(stage.name for stage in (self.scenes + data if data else ()))
-        return _stage(self.config, name, PLANNER, ("train", "planner"), recipe, changes, out / "export", needs, weights)
+        needs = tuple(stage.name for stage in (self.vision_data + data if data else ()))
+        return _stage(self.config, name, PLANNER, ("train", "planner"), plain, changes, out / "export", needs, weights)
 
 
 def _actor(config: RetrainConfig) -> tuple[Stage, Stage]:
     """Its data and its training."""
     actor, out = config.actor, Path(config.out)
-    data = _data(config, "skills", actor.skills, actor.skill_changes)
-    recipe = {"episodes": str(data.result), "out": str(out / actor.name)}
-    changes = merged(actor.recipe_changes, recipe)
-    rounds = merged(read_yaml(actor.recipe), changes).get("dagger", {}).get("rounds", 0)
+    data = _data(config, ACTOR_DATA, actor.data, actor.data_changes)
+    recipe, own = read_yaml(actor.recipe), {"episodes": str(data.result), "out": str(out / actor.name)}
+    changes = merged(actor.recipe_changes, own)
+    rounds = merged(recipe, changes).get("dagger", {}).get("rounds", 0)
     if rounds:
         changes = merged(changes, {"dagger": {"data": str(data.config_path)}})
     result = out / actor.name / (f"round{rounds}/weights" if rounds else "weights")
     command = ("train", "actor", "--workers", str(config.workers)) + (() if rounds else ("--resume",))
-    return data, _stage(config, actor.name, ACTOR, command, actor.recipe, changes, result, (data.name,), actor.name)
+    return data, _stage(config, actor.name, ACTOR, command, recipe, changes, result, (data.name,), actor.name)
 
 
-def _actor_variants(config: RetrainConfig, skills: Stage, actor: Stage) -> list[Stage]:
+def _actor_variants(config: RetrainConfig, data: Stage, actor: Stage) -> list[Stage]:
     dagger = actor.config.get("dagger", {})
     rounds, by_expert = dagger.get("rounds", 0), dagger.get("expert_episodes", 0) > 0
     played = range(0 if by_expert else 1, rounds + 1) if rounds else ()
@@ -217,26 +267,24 @@ def _actor_variants(config: RetrainConfig, skills: Stage, actor: Stage) -> list[
     for name, recipe in config.actor.variants.items():
         out = Path(config.out) / name
         changes = {
-            "episodes": str(skills.result),
+            "episodes": str(data.result),
             "more_episodes": [str(Path(actor.config["out"]) / f"rollouts{number}") for number in played],
             "continue_from": str(actor.result),
             "out": str(out),
             "dagger": {"rounds": 0, "expert_episodes": 0},
         }
         command = ("train", "actor", "--resume")
-        needs = (skills.name, actor.name)
+        needs = (data.name, actor.name)
         changes = merged(config.actor.recipe_changes, changes)
-        stages.append(_stage(config, name, ACTOR, command, recipe, changes, out / "weights", needs, name))
+        stages.append(_stage(config, name, ACTOR, command, read_yaml(recipe), changes, out / "weights", needs, name))
     return stages
 
 
-def _data(
-    config: RetrainConfig, name: str, extends: str, changes: dict[str, Any], needs: tuple[str, ...] = ()
-) -> Stage:
+def _data(config: RetrainConfig, name: str, recipe: str, changes: dict[str, Any], needs: tuple[str, ...] = ()) -> Stage:
     folder = Path(config.out) / "data" / name
     changes = ({"tasks": list(config.tasks)} if config.tasks else {}) | changes | {"out": str(folder)}
     command = ("datagen", "--workers", str(config.workers))
-    return _stage(config, name, DATA, command, extends, changes, folder, needs)
+    return _stage(config, name, DATA, command, read_data_config(recipe), changes, folder, needs)
 
 
 def _stage(
@@ -244,13 +292,13 @@ def _stage(
     name: str,
     kind: str,
     command: tuple[str, ...],
-    extends: str,
+    recipe: dict[str, Any],
     changes: dict[str, Any],
     result: Path,
     needs: tuple[str, ...] = (),
     weights: str | None = None,
 ) -> Stage:
     path = Path(config.out) / "configs" / f"{name}.yaml"
-    data = merged(read_yaml(extends), changes)
+    data = merged(recipe, changes)
     data = follow_memory(data) if kind == PLANNER else data
     return Stage(name, kind, (*command, "--config", str(path)), path, data, result, needs, weights)

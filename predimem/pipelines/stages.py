@@ -18,7 +18,7 @@ import yaml
 from predimem.core.config import ConfigError, differences
 from predimem.core.files import write_json
 from predimem.core.weight_files import WeightsError, place_weights, weights_hash
-from predimem.pipelines.retrain import Stage
+from predimem.pipelines.retrain import Stage, todays_stage
 
 DONE = "done"  # folder of notes: with which config a stage was run
 
@@ -32,9 +32,10 @@ def run_stages(stages: Sequence[Stage], out: Path) -> Path:
 
     A finished stage is noted with its config in `out`/done. Ctrl-C (or SIGTERM) is passed on to the running stage,
     whose end is waited for; the same call then goes on. Raises ConfigError where `out` holds a stage of another
-    config, before anything runs, and StageError if a stage fails.
+    config or of an earlier version, before anything runs, and StageError if a stage fails.
     """
     weights = out / "weights"
+    _refuse_former_stages(stages, out)
     todo = [stage for stage in stages if not is_done(stage, out)]
     began = time.monotonic()
     for number, stage in enumerate(stages, start=1):
@@ -64,6 +65,16 @@ def is_done(stage: Stage, out: Path) -> bool:
             "where it cannot"
         )
     return True
+
+
+def _refuse_former_stages(stages: Sequence[Stage], out: Path) -> None:
+    """A run of an earlier version would begin anew in the same folder, since its stages had other names."""
+    known = {stage.name for stage in stages}
+    for name in sorted(note.stem for note in (out / DONE).glob("*.json")):
+        if name not in known and (now := todays_stage(name)) in known:
+            raise ConfigError(
+                f"{out} was begun by an earlier version: its stage {name} is {now} now; choose another --out"
+            )
 
 
 def shown(stage: Stage) -> str:

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from actor.train import ActorTrainConfig, DaggerConfig
-from datagen.actor_data.config import SkillDataConfig
-from datagen.dagger.config import PracticeConfig
+from datagen.actor_data.config import ActorDataConfig
+from datagen.dagger.config import PlannerDaggerConfig
 from datagen.demos.config import GenerationConfig
 from datagen.demos.mikasa import CollectConfig
-from datagen.vision_data.config import ScenesConfig
+from datagen.vision_data.config import VisionDataConfig
 from predimem.core.config import load_config
 from predimem.core.seeds import (
     ACTOR_DAGGER_SEEDS,
@@ -55,9 +55,9 @@ def test_each_kind_of_training_data_has_seeds_of_its_own() -> None:
     ("cls", "name", "seeds"),
     [
         (GenerationConfig, "datagen.yaml", DEMONSTRATION_SEEDS),
-        (SkillDataConfig, "datagen_skills.yaml", ACTOR_DATA_SEEDS),
-        (PracticeConfig, "datagen_practice.yaml", PLANNER_DAGGER_SEEDS),
-        (ScenesConfig, "datagen_scenes.yaml", VISION_DATA_SEEDS),
+        (ActorDataConfig, "datagen_actor_data.yaml", ACTOR_DATA_SEEDS),
+        (PlannerDaggerConfig, "datagen_dagger.yaml", PLANNER_DAGGER_SEEDS),
+        (VisionDataConfig, "datagen_vision_data.yaml", VISION_DATA_SEEDS),
     ],
 )
 def test_shipped_configs_of_data_keep_to_theirs(cls: type, name: str, seeds: range) -> None:

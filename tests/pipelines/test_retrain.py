@@ -16,6 +16,9 @@ import pytest
 import yaml
 
 from actor.train import DaggerConfig
+from datagen.actor_data.config import ActorDataConfig
+from datagen.dagger.config import PlannerDaggerConfig
+from datagen.vision_data.config import VisionDataConfig
 from predimem.core.config import ConfigError, from_dict, load_config
 from predimem.core.seeds import TRAINING_SEEDS
 from predimem.evaluation.run.config import evaluation_settings
@@ -42,29 +45,29 @@ def test_each_stage_comes_after_what_it_needs(config: RetrainConfig) -> None:
     assert len(set(names)) == len(names)
     for stage in stages:
         assert all(names.index(need) < names.index(stage.name) for need in stage.needs)
-    assert names.index("practice-2") < names.index("arena-actor") < names.index("practice-3")  # it is the hand there
-    assert names.index("practice-3") < names.index("arena-planner") < names.index("arena-planner-recent")
+    assert names.index("dagger-2") < names.index("arena-actor") < names.index("dagger-3")  # it acts there
+    assert names.index("dagger-3") < names.index("arena-planner") < names.index("arena-planner-recent")
 
 
-def test_it_makes_the_weights_of_every_row(config: RetrainConfig) -> None:
-    rows = evaluation_settings(ROOT / "configs" / "eval" / "arena.yaml", {}).agent_configs.values()
-    assert {name for row in rows for name in row.weights} == {s.weights for s in plan_stages(config)} - {None}
+def test_it_makes_the_weights_of_every_agent(config: RetrainConfig) -> None:
+    agents = evaluation_settings(ROOT / "configs" / "eval" / "arena.yaml", {}).agent_configs.values()
+    assert {name for agent in agents for name in agent.weights} == {s.weights for s in plan_stages(config)} - {None}
 
 
 def test_who_drives_and_who_learns_from_what(config: RetrainConfig) -> None:
     stages = {stage.name: stage for stage in plan_stages(config)}
-    first, second, third, last = (stages[f"practice-{number}"].config for number in range(4))
-    assert first["driver"] == "truth" and second["driver"] == str(stages["planner-round-0"].result)
+    first, second, third, last = (stages[f"dagger-{number}"].config for number in range(4))
+    assert first["driver"] == "oracle" and second["driver"] == str(stages["planner-round-0"].result)
     assert stages["planner-round-0"].config["episodes"] == [first["out"]]
     assert third["driver"] == str(stages["planner-round-1"].result)
-    assert [practice["hand"] for practice in (first, second, third)] == ["skills", "skills", "expert"]
-    assert last["hand"] == str(stages["arena-actor"].result)
+    assert [one["low_level_policy"] for one in (first, second, third)] == ["skills", "skills", "expert"]
+    assert last["low_level_policy"] == str(stages["arena-actor"].result)
     rounds = [first["out"], second["out"], third["out"], last["out"]]
     trained = [s for s in stages.values() if s.weights and s.config["episodes"] == rounds]
     assert {s.config["vision"]["directory"] for s in trained} == {
         stages["planner-round-0"].config["vision"]["directory"]
     }
-    assert {s.config["vision"]["scenes"] for s in trained} == {stages["scenes"].config["out"]}
+    assert {s.config["vision"]["scenes"] for s in trained} == {stages["vision-data"].config["out"]}
     assert len(trained) == 5 and trained[0].config["memory"] != trained[1].config["memory"]
     untrained = stages["arena-planner-untrained"]
     assert untrained.needs == () and untrained.config["vision"] is None and untrained.config["sft"]["epochs"] == 0
@@ -90,19 +93,38 @@ def test_seeds_are_for_training_and_each_is_used_once(config: RetrainConfig) -> 
     assert len(set(seeds)) == len(seeds) and set(seeds) <= set(TRAINING_SEEDS)
 
 
+def test_a_config_in_former_words_means_the_same(tmp_path: Path) -> None:
+    (tmp_path / "data.yaml").write_text(
+        "{suite: practice, driver: truth, hand: skills, truth_spells: {truth_s: [1.0, 2.0]}}"
+    )
+    (tmp_path / "former.yaml").write_text(f"""
+planners:
+  practice: {tmp_path}/data.yaml
+  practice_changes: {{max_overtime_s: 3.0}}
+  scenes: configs/datagen_scenes.yaml
+  scene_changes: {{frames: 4}}
+  rounds: [{{episodes: 1, first_seed: 46000, hand: expert}}]
+  recipes: {{arena-planner: configs/planner/arena.yaml}}
+actor: {{recipe: configs/actor/arena.yaml, skills: configs/datagen_skills.yaml, skill_changes: {{frames: 2}}}}
+""")
+    stages = {stage.name: stage.config for stage in plan_stages(load_config(RetrainConfig, tmp_path / "former.yaml"))}
+    dagger = from_dict(PlannerDaggerConfig, stages["dagger-0"])
+    assert (dagger.driver, dagger.low_level_policy, dagger.max_overtime_s) == ("oracle", "expert", 3.0)
+    assert dagger.oracle_spells.oracle_s == (1.0, 2.0)
+    assert from_dict(VisionDataConfig, stages["vision-data"]).frames == 4
+    assert from_dict(ActorDataConfig, stages["actor-data"]).frames == 2
+
+
 @pytest.mark.parametrize("tiny", [False, True])
 def test_every_config_is_one_that_its_command_reads(tmp_path: Path, tiny: bool) -> None:
     from actor.train import ActorTrainConfig
-    from datagen.actor_data.config import SkillDataConfig
-    from datagen.dagger.config import PracticeConfig
-    from datagen.vision_data.config import ScenesConfig
     from planner.train import TrainConfig
 
     (tmp_path / "tiny.yaml").write_text(TINY)
-    suites = {"practice": PracticeConfig, "skills": SkillDataConfig, "scenes": ScenesConfig}
+    data_kinds = {"dagger": PlannerDaggerConfig, "actor_data": ActorDataConfig, "vision_data": VisionDataConfig}
     for stage in plan_stages(load_config(RetrainConfig, tmp_path / "tiny.yaml" if tiny else CONFIG)):
         kinds: dict[str, Any] = {PLANNER: TrainConfig, ACTOR: ActorTrainConfig}
-        cls = kinds.get(stage.kind) or suites[stage.config["suite"]]
+        cls = kinds.get(stage.kind) or data_kinds[stage.config["kind"]]
         path = tmp_path / f"{stage.name}.yaml"
         path.write_text(yaml.safe_dump(stage.config))
         loaded = load_config(cls, path)
@@ -112,7 +134,7 @@ def test_every_config_is_one_that_its_command_reads(tmp_path: Path, tiny: bool) 
 @pytest.mark.parametrize(
     ("rounds", "says"),
     [
-        ([{"episodes": 4, "first_seed": 2000}, {"episodes": 4, "first_seed": 2003}], "practises seed 2003"),
+        ([{"episodes": 4, "first_seed": 2000}, {"episodes": 4, "first_seed": 2003}], "round 1 plays seed 2003"),
         ([{"episodes": 4, "first_seed": 900000}], "not a training seed"),
         ([], "at least one round"),
     ],
@@ -129,11 +151,12 @@ def test_some_stages_and_what_they_need(config: RetrainConfig) -> None:
     stages = plan_stages(config)
     chosen = lambda *only: [stage.name for stage in choose_stages(stages, only)]  # noqa: E731
     assert chosen() == [stage.name for stage in stages]
-    assert chosen("actor") == ["skills", "arena-actor", "arena-actor-reactive"]
+    assert chosen("actor") == ["actor-data", "arena-actor", "arena-actor-reactive"]
     assert chosen("arena-planner-untrained") == ["arena-planner-untrained"]
-    assert chosen("practice-1") == ["scenes", "practice-0", "planner-round-0", "practice-1"]
-    assert not {"skills", "arena-actor"} & set(chosen("practice-2"))
-    assert {"skills", "arena-actor"} < set(chosen("practice-3"))
+    assert chosen("dagger-1") == ["vision-data", "dagger-0", "planner-round-0", "dagger-1"]
+    assert not {"actor-data", "arena-actor"} & set(chosen("dagger-2"))
+    assert {"actor-data", "arena-actor"} < set(chosen("dagger-3"))
+    assert chosen("practice-1", "scenes", "skills") == chosen("dagger-1", "vision-data", "actor-data"), "former names"
     with pytest.raises(ConfigError, match="no stage 'plannr'; there are: data, planner, actor"):
         chosen("plannr")
 
@@ -169,6 +192,13 @@ def test_what_is_done_is_skipped_and_another_config_is_refused(tmp_path: Path, c
     assert not is_done(stage, tmp_path)
 
 
+def test_a_folder_that_an_earlier_version_began_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "done").mkdir()
+    (tmp_path / "done" / "practice-0.json").write_text("{}")
+    with pytest.raises(ConfigError, match="its stage practice-0 is dagger-0 now; choose another --out"):
+        run_stages([make_stage(tmp_path, "dagger-0", "--help")], tmp_path)
+
+
 def test_weights_are_placed_and_placed_again_when_they_are_lost(tmp_path: Path) -> None:
     stage = replace(make_stage(tmp_path, "help", "--help"), weights="arena-planner")
     stage.result.mkdir(parents=True)
@@ -184,10 +214,10 @@ TINY = """
 workers: 1
 tasks: ["6"]
 planners:
-  practice: configs/datagen_practice.yaml
-  practice_changes: {max_overtime_s: 3.0}
-  scenes: configs/datagen_scenes.yaml
-  scene_changes: {episodes: 2, frames: 4}
+  dagger: configs/datagen_dagger.yaml
+  dagger_changes: {max_overtime_s: 3.0}
+  vision_data: configs/datagen_vision_data.yaml
+  vision_data_changes: {episodes: 2, frames: 4}
   rounds: [{episodes: 1, first_seed: 46000}, {episodes: 1, first_seed: 44000}]
   recipes:
     arena-planner: configs/planner/arena.yaml
@@ -198,8 +228,8 @@ planners:
     dataset: {samples: 16}
     sft: {batch_size: 4}
 actor:
-  skills: configs/datagen_skills.yaml
-  skill_changes: {tasks: ["2"], episodes: 2, frames: 2}
+  data: configs/datagen_actor_data.yaml
+  data_changes: {tasks: ["2"], episodes: 2, frames: 2}
   recipe: configs/actor/arena.yaml
   variants: {arena-actor-reactive: configs/actor/arena_reactive.yaml}
   recipe_changes:
@@ -220,12 +250,12 @@ def start(*arguments: str) -> subprocess.Popen[str]:
 def test_interrupted_it_ends_with_its_stage(tmp_path: Path, how: signal.Signals) -> None:
     (tmp_path / "tiny.yaml").write_text(TINY)
     process = start("train", "arena", "--config", str(tmp_path / "tiny.yaml"), "--out", str(tmp_path / "out"))
-    assert process.stdout is not None and "[1/10] scenes" in process.stdout.readline()
+    assert process.stdout is not None and "[1/10] vision-data" in process.stdout.readline()
     while not (running := children(process.pid)):
         time.sleep(0.05)
     process.send_signal(how)
     output, _ = process.communicate(timeout=120)
-    assert process.returncode != 0 and "interrupted in scenes: the same command goes on" in output
+    assert process.returncode != 0 and "interrupted in vision-data: the same command goes on" in output
     assert not any(Path(f"/proc/{pid}").exists() for pid in running)
 
 
@@ -257,13 +287,13 @@ def test_everything_from_nothing_to_an_evaluation(tmp_path: Path) -> None:
         [sys.executable, "-m", "predimem.cli", *arguments], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert again.stdout.count("is there") == 10
-    rows = ("predimem", "no-keyframes-skills", "no-robot-data-skills")
+    agents = ("predimem", "no-keyframes-skills", "no-robot-data-skills")
     evaluated = start(
         "eval", "--config", "configs/eval/arena.yaml", "--weights", str(weights), "--tasks", "6", "--episodes", "1",
-        "--agents", ",".join(rows), "--workers", "1", "--out", str(tmp_path / "eval"),
+        "--agents", ",".join(agents), "--workers", "1", "--out", str(tmp_path / "eval"),
     )  # fmt: skip
     output, _ = evaluated.communicate()
     assert evaluated.returncode == 0, output[-3000:]
     results = json.loads((tmp_path / "eval" / "results.json").read_text())
-    assert set(results["provenance"]["rows"]) >= set(rows)
+    assert set(results["provenance"]["agent_configs"]) >= set(agents)
     assert os.environ.get("HF_HUB_OFFLINE") == "1"  # nothing was downloaded

@@ -1,1 +1,1 @@
-"""Experts without memory: what the scripted skills would do next, from any state of hand and scene."""
+"""Experts without memory: what the scripted skills would do next, from any state of gripper and scene."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from datagen.experts.scripted.snapshot import Hand
+from datagen.experts.scripted.snapshot import Gripper
 from predimem.envs.arena.robot.rotations import UP, rotation_vector
 
 STEP_M, SLOW_STEP_M, TURN_RAD = 0.015, 0.008, 0.036  # at most, in a control step
@@ -23,7 +23,7 @@ class Advice:
 
 
 def approach(
-    hand: Hand,
+    gripper: Gripper,
     position: np.ndarray,
     rotation: np.ndarray,
     axis: np.ndarray,
@@ -38,10 +38,10 @@ def approach(
     """Down a funnel along `axis` to a pose; `gripper_there` once it is `near_m` sideways and `deep_m` along, `on_way`
     before. Both are what a grasp forgives, so that an actor that is a little off does not hesitate.
 
-    The further the hand is aside, or turned, the further before the pose it aims: `slope` times as much, at most
+    The further the gripper is aside, or turned, the further before the pose it aims: `slope` times as much, at most
     `before_m`.
     """
-    error, turn = position - hand.position, rotation_vector(rotation @ hand.rotation.T)
+    error, turn = position - gripper.position, rotation_vector(rotation @ gripper.rotation.T)
     along = float(error @ axis)
     lateral = error - along * axis
     off_m, off_rad = float(np.linalg.norm(lateral)), float(np.linalg.norm(turn))
@@ -55,31 +55,31 @@ def approach(
     return Advice(sideways + ahead * axis, limited(turn, TURN_RAD), on_way)
 
 
-def towards(hand: Hand, position: np.ndarray, rotation: np.ndarray, gripper: float) -> Advice:
+def towards(gripper: Gripper, position: np.ndarray, rotation: np.ndarray, command: float) -> Advice:
     """Up first, then straight to a pose."""
-    error = position - hand.position
+    error = position - gripper.position
     step = limited(GAIN * error, STEP_M)
     if error[2] > 0.03:
         step[:2] *= 0.3
-    return Advice(step, turn_to(hand, rotation), gripper)
+    return Advice(step, turn_to(gripper, rotation), command)
 
 
-def rise(hand: Hand, height_m: float, gripper: float) -> Advice:
-    up = float(np.clip(GAIN * (height_m - hand.position[2]), 0.0, STEP_M))
-    return Advice(up * UP, np.zeros(3), gripper)
+def rise(gripper: Gripper, height_m: float, command: float) -> Advice:
+    up = float(np.clip(GAIN * (height_m - gripper.position[2]), 0.0, STEP_M))
+    return Advice(up * UP, np.zeros(3), command)
 
 
-def stay(gripper: float) -> Advice:
-    return Advice(np.zeros(3), np.zeros(3), gripper)
+def stay(command: float) -> Advice:
+    return Advice(np.zeros(3), np.zeros(3), command)
 
 
-def turn_to(hand: Hand, rotation: np.ndarray) -> np.ndarray:
-    return limited(rotation_vector(rotation @ hand.rotation.T), TURN_RAD)
+def turn_to(gripper: Gripper, rotation: np.ndarray) -> np.ndarray:
+    return limited(rotation_vector(rotation @ gripper.rotation.T), TURN_RAD)
 
 
 def limited(vector: np.ndarray, length: float) -> np.ndarray:
     return vector * min(1.0, length / max(float(np.linalg.norm(vector)), 1e-9))
 
 
-def near(hand: Hand, position: np.ndarray, within_m: float) -> bool:
-    return bool(np.linalg.norm(hand.position - position) < within_m)
+def near(gripper: Gripper, position: np.ndarray, within_m: float) -> bool:
+    return bool(np.linalg.norm(gripper.position - position) < within_m)

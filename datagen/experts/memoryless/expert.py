@@ -1,6 +1,6 @@
-"""What to do next for a subtask, from where hand and scene are alone.
+"""What to do next for a subtask, from where gripper and scene are alone.
 
-A skill of `execute` is a motion that begins at its beginning. This says for one control step how the hand
+A skill of `execute` is a motion that begins at its beginning. This says for one control step how the gripper
 should move, so that every state that a policy gets into can be labelled. It uses the skills' own grasps, slots
 and handles.
 """
@@ -16,36 +16,36 @@ from datagen.experts.memoryless.hold import holding
 from datagen.experts.memoryless.pick_place import floor_m, pick, place, rests
 from datagen.experts.memoryless.pour import pour
 from datagen.experts.scripted.execute import Order
-from datagen.experts.scripted.snapshot import Hand, Snapshot
+from datagen.experts.scripted.snapshot import Gripper, Snapshot
 from predimem.envs.arena.fixtures import DOOR
 from predimem.envs.arena.robot.arm import Arm
 from predimem.envs.arena.subtasks import Skill
 
 
-def advise(arm: Arm, hand: Hand, scene: Snapshot, subtask: Order) -> Advice:
+def advise(arm: Arm, gripper: Gripper, scene: Snapshot, subtask: Order) -> Advice:
     object, target = subtask.object, subtask.target
     if subtask.skill is Skill.MOVE:
-        return pick(arm, hand, scene, object)
+        return pick(arm, gripper, scene, object)
     if subtask.skill is Skill.PLACE:
-        return place(arm, hand, scene, object, target)
+        return place(arm, gripper, scene, object, target)
     if subtask.skill is Skill.POUR:
-        held = holding(hand, scene, object)
-        return pour(arm, hand, scene, object, target) if held else pick(arm, hand, scene, object)
+        held = holding(gripper, scene, object)
+        return pour(arm, gripper, scene, object, target) if held else pick(arm, gripper, scene, object)
     if target == DOOR:
-        return (open_door if subtask.skill is Skill.OPEN else close_door)(arm, hand, scene)
-    return (open_drawer if subtask.skill is Skill.OPEN else close_drawer)(arm, hand, scene, target)
+        return (open_door if subtask.skill is Skill.OPEN else close_door)(arm, gripper, scene)
+    return (open_drawer if subtask.skill is Skill.OPEN else close_drawer)(arm, gripper, scene, target)
 
 
-def target_m(hand: Hand, scene: Snapshot, subtask: Order) -> np.ndarray:
-    """[3]: where the hand has to go, and what an image should be searched for: the object to pick, also where that
+def target_m(gripper: Gripper, scene: Snapshot, subtask: Order) -> np.ndarray:
+    """[3]: where the gripper has to go, and what an image should be searched for: the object to pick, also where that
     is to be placed or poured from and is not held, then the slot or what is poured over; or the handle."""
     object, target = subtask.object, subtask.target
     if subtask.skill is Skill.MOVE:
         return scene.position_m(target)
     if subtask.skill is Skill.POUR:
-        return scene.position_m(target if holding(hand, scene, object) else object)
+        return scene.position_m(target if holding(gripper, scene, object) else object)
     if subtask.skill is Skill.PLACE:
-        if not holding(hand, scene, object) and not rests(scene, object, target):
+        if not holding(gripper, scene, object) and not rests(scene, object, target):
             return scene.position_m(object)
         return floor_m(scene, object, target)
     return door_handle_m(scene) if target == DOOR else handle_m(scene, target)

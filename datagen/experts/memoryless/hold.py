@@ -6,7 +6,7 @@ import numpy as np
 
 from datagen.experts.scripted.known_grasp import GRASP_BELOW_TOP_M
 from datagen.experts.scripted.pick import EMPTY_GAP_M
-from datagen.experts.scripted.snapshot import Hand, Snapshot
+from datagen.experts.scripted.snapshot import Gripper, Snapshot
 from predimem.envs.arena.fixtures import CABINET
 
 HANDLE_GAP_M = 2 * CABINET.handle_radius_m  # of fingers that have closed on a handle
@@ -15,34 +15,36 @@ PAD_M = 0.004  # flat fingertips come so much nearer to each other than the corn
 DEEP_M = 0.02  # between the fingers means: so far from the grasp's height, at most
 
 
-def holding(hand: Hand, scene: Snapshot, object: str) -> bool:
+def holding(gripper: Gripper, scene: Snapshot, object: str) -> bool:
     """Whether the fingers have closed on the object."""
-    width = grasped_width_m(hand, scene, object)
+    width = grasped_width_m(gripper, scene, object)
     extent = scene.extent(object)
-    corners = 0.0 if extent.round else 2 * float(_side(hand, scene, object) @ extent.half_m)  # of a box that is askew
+    corners = (
+        0.0 if extent.round else 2 * float(_side(gripper, scene, object) @ extent.half_m)
+    )  # of a box that is askew
     widest = min(max(width + 0.008, corners - PAD_M), max(width + 0.0025, OPENED_GAP_M - 0.002))
-    return EMPTY_GAP_M < hand.gap_m <= widest and around(hand, scene, object)
+    return EMPTY_GAP_M < gripper.gap_m <= widest and around(gripper, scene, object)
 
 
-def grasped_width_m(hand: Hand, scene: Snapshot, object: str) -> float:
+def grasped_width_m(gripper: Gripper, scene: Snapshot, object: str) -> float:
     """How far apart the fingers are when they have closed on an object."""
-    return 2 * scene.extent(object).half_m[int(_side(hand, scene, object).argmax())]
+    return 2 * scene.extent(object).half_m[int(_side(gripper, scene, object).argmax())]
 
 
-def _side(hand: Hand, scene: Snapshot, object: str) -> np.ndarray:
+def _side(gripper: Gripper, scene: Snapshot, object: str) -> np.ndarray:
     """[3]: how much each axis of an object lies along the line on which the fingers close."""
-    return np.abs(scene.rotation(object).T @ hand.rotation[:, 1])
+    return np.abs(scene.rotation(object).T @ gripper.rotation[:, 1])
 
 
-def around(hand: Hand, scene: Snapshot, object: str) -> bool:
+def around(gripper: Gripper, scene: Snapshot, object: str) -> bool:
     """Whether the object is between the fingers, open or closed."""
-    x, y, z = hand.rotation.T @ (scene.position_m(object) - hand.position)
-    half = float(np.abs(scene.rotation(object).T @ hand.rotation[:, 2]) @ scene.extent(object).half_m)
+    x, y, z = gripper.rotation.T @ (scene.position_m(object) - gripper.position)
+    half = float(np.abs(scene.rotation(object).T @ gripper.rotation[:, 2]) @ scene.extent(object).half_m)
     deepest = max(0.0, half - GRASP_BELOW_TOP_M) + DEEP_M
     return bool(abs(x) < 0.035 and abs(y) < 0.03 and -DEEP_M < z < deepest)
 
 
-def gripping(hand: Hand, handle: np.ndarray, within_m: float) -> bool:
+def gripping(gripper: Gripper, handle: np.ndarray, within_m: float) -> bool:
     """Whether the fingers have closed on the bar of a handle, whose middle is at most so far from the TCP."""
-    closed = 0.5 * HANDLE_GAP_M < hand.gap_m < HANDLE_GAP_M + 0.008
-    return closed and bool(np.linalg.norm(hand.position - handle) < within_m)
+    closed = 0.5 * HANDLE_GAP_M < gripper.gap_m < HANDLE_GAP_M + 0.008
+    return closed and bool(np.linalg.norm(gripper.position - handle) < within_m)

@@ -10,7 +10,7 @@ from datagen.experts.memoryless.advice import Advice
 from datagen.experts.memoryless.expert import advise
 from datagen.experts.memoryless.hold import OPENED_GAP_M
 from datagen.experts.scripted.action_labels import REACHED_SHARE
-from datagen.experts.scripted.snapshot import Hand, Snapshot
+from datagen.experts.scripted.snapshot import Gripper, Snapshot
 from datagen.experts.scripted.subtask_names import named
 from predimem.core.types import ActionChunk, Observation
 from predimem.envs.arena.robot.arm import OPEN, Arm
@@ -20,7 +20,7 @@ from predimem.envs.arena.subtasks import Skill, Subtask
 REST_M, REST_RAD = 0.003, 0.03  # a control step that is smaller is none
 
 
-class ReactiveActor:
+class MemorylessPolicy:
     """Implements `Policy` with chunks of one action: `infer` is to be called once at every control step, and
     `reset` after each reset of the environment.
 
@@ -63,17 +63,17 @@ class ReactiveActor:
         return ActionChunk(observation.step, self.arm.action()[None], self._label)
 
     def _command(self, subtask: Subtask) -> None:
-        scene, hand = Snapshot.of(self._env), Hand.of(self.arm)
+        scene, gripper = Snapshot.of(self._env), Gripper.of(self.arm)
         if self._known is not None:
             scene.adopt_grasps(self._known)
         self._known = scene
-        advice = advise(self.arm, hand, scene, subtask)
-        self._resting = subtask.skill is Skill.POUR or self._rests(advice, hand)
+        advice = advise(self.arm, gripper, scene, subtask)
+        self._resting = subtask.skill is Skill.POUR or self._rests(advice, gripper)
         self.arm.gripper, self.arm.q = advice.gripper, self.arm.true_q
         turn = rotation_matrix(advice.turn_rad / REACHED_SHARE)
-        self.arm.point(hand.position + advice.step_m / REACHED_SHARE, turn @ hand.rotation)
+        self.arm.point(gripper.position + advice.step_m / REACHED_SHARE, turn @ gripper.rotation)
 
-    def _rests(self, advice: Advice, hand: Hand) -> bool:
-        opens = advice.gripper == OPEN and hand.gap_m < OPENED_GAP_M
+    def _rests(self, advice: Advice, gripper: Gripper) -> bool:
+        opens = advice.gripper == OPEN and gripper.gap_m < OPENED_GAP_M
         step_m, turn_rad = np.linalg.norm(advice.step_m), np.linalg.norm(advice.turn_rad)
         return not opens and bool(step_m < self._rest_m and turn_rad < REST_RAD)

@@ -1,6 +1,6 @@
 """Pouring, round a loop: down upright, tilt low, rise while it pours, come back upright higher.
 
-Tilting and coming back look alike. Where the hand does them at different heights, where it is says which is due.
+Tilting and coming back look alike. Where the gripper does them at different heights, where it is says which is due.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from datagen.experts.memoryless.advice import (
 )
 from datagen.experts.memoryless.pick_place import CARRY_M
 from datagen.experts.scripted import pour as pours
-from datagen.experts.scripted.snapshot import Hand, Snapshot
+from datagen.experts.scripted.snapshot import Gripper, Snapshot
 from predimem.envs.arena.fixtures import POUR_TOP_M
 from predimem.envs.arena.robot.arm import CLOSED, Arm
 from predimem.envs.arena.robot.rotations import UP, angle_between_rad, rotation_matrix, rotation_vector, top_down
@@ -34,22 +34,22 @@ NEAR_M, DOWN_M = 0.03, 0.004  # over the target it goes down so slowly: a planne
 RISE_M = 0.0045  # in a control step: longer on the way up than pouring has to last
 
 
-def pour(arm: Arm, hand: Hand, scene: Snapshot, object: str, target: str) -> Advice:
-    """With the object in the hand."""
+def pour(arm: Arm, gripper: Gripper, scene: Snapshot, object: str, target: str) -> Advice:
+    """With the object in the gripper."""
     half = scene.extent(object).half_m[2]
     mouth = scene.position_m(object) + half * scene.rotation(object) @ UP
-    mouth_in_hand = hand.rotation.T @ (mouth - hand.position)
+    mouth_in_gripper = gripper.rotation.T @ (mouth - gripper.position)
     top = scene.position_m(target) + POUR_TOP_M[target] * UP
-    upright, axis = _tilt(arm, scene, hand, mouth_in_hand, top + pours.MOUTH_ABOVE_M * UP)
-    angle = float(rotation_vector(upright.T @ hand.rotation) @ axis)
+    upright, axis = _tilt(arm, scene, gripper, mouth_in_gripper, top + pours.MOUTH_ABOVE_M * UP)
+    angle = float(rotation_vector(upright.T @ gripper.rotation) @ axis)
     height = float(mouth[2] - top[2])
     if angle < UPRIGHT_RAD:
         begun = max(0.0, angle) if height < LOW_M + 0.03 else 0.0
         rotation = upright @ rotation_matrix(begun * axis)
-        start = top + LOW_M * UP - rotation @ mouth_in_hand
-        askew = angle_between_rad(hand.rotation, rotation) > 0.12
-        if askew or not near(hand, start, START_M):
-            advice = approach(hand, start, rotation, -UP, CARRY_M, CLOSED, CLOSED)
+        start = top + LOW_M * UP - rotation @ mouth_in_gripper
+        askew = angle_between_rad(gripper.rotation, rotation) > 0.12
+        if askew or not near(gripper, start, START_M):
+            advice = approach(gripper, start, rotation, -UP, CARRY_M, CLOSED, CLOSED)
             over = np.linalg.norm((mouth - top)[:2]) < NEAR_M and height < HIGH_M + 0.02
             down = max(float(advice.step_m[2]), -DOWN_M) if over else float(advice.step_m[2])
             return Advice(np.array([*advice.step_m[:2], down]), advice.turn_rad, CLOSED)
@@ -60,30 +60,30 @@ def pour(arm: Arm, hand: Hand, scene: Snapshot, object: str, target: str) -> Adv
     else:
         turned, up = max(0.0, angle - TURN_RAD), HIGH_M
     rotation = upright @ rotation_matrix(turned * axis)
-    rotation = hand.rotation @ rotation_matrix(limited(rotation_vector(hand.rotation.T @ rotation), TURN_RAD))
+    rotation = gripper.rotation @ rotation_matrix(limited(rotation_vector(gripper.rotation.T @ rotation), TURN_RAD))
     wanted = top + np.clip(up, height - SLOW_STEP_M, height + SLOW_STEP_M) * UP
     sideways = limited(GAIN * ((wanted - mouth) * [1, 1, 0]), SLOW_STEP_M)
-    step = mouth + sideways + (wanted - mouth) * [0, 0, 1] - rotation @ mouth_in_hand - hand.position
-    return Advice(limited(step, STEP_M), turn_to(hand, rotation), CLOSED)
+    step = mouth + sideways + (wanted - mouth) * [0, 0, 1] - rotation @ mouth_in_gripper - gripper.position
+    return Advice(limited(step, STEP_M), turn_to(gripper, rotation), CLOSED)
 
 
 def _tilt(
-    arm: Arm, scene: Snapshot, hand: Hand, mouth_in_hand: np.ndarray, over: np.ndarray
+    arm: Arm, scene: Snapshot, gripper: Gripper, mouth_in_gripper: np.ndarray, over: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(rotation of the hand when the bottle is upright, axis to tilt about in its frame): the ones that need the
-    least turning from where the hand is and can be reached; else those of `pour.tilt`.
+    """(rotation of the gripper when the bottle is upright, axis to tilt about in its frame): the ones that need the
+    least turning from where the gripper is and can be reached; else those of `pour.tilt`.
     """
-    where = f"{np.round(over, 2).tolist()} {np.round(mouth_in_hand, 2).tolist()}"
-    ways = [(*_uprighted(hand.rotation, np.array(axis)), np.array(axis)) for axis in pours.AXES]
+    where = f"{np.round(over, 2).tolist()} {np.round(mouth_in_gripper, 2).tolist()}"
+    ways = [(*_uprighted(gripper.rotation, np.array(axis)), np.array(axis)) for axis in pours.AXES]
     for _, upright, axis in sorted(ways, key=lambda way: round(way[0], 1)):
-        if _can(arm, scene, where, upright, axis, mouth_in_hand, over):
+        if _can(arm, scene, where, upright, axis, mouth_in_gripper, over):
             return upright, axis
     level = arm.rest_rotation, np.array([1.0, 0.0, 0.0])
-    return scene.once(f"tilt {where}", lambda: pours.tilt(arm, mouth_in_hand, over) or level)
+    return scene.once(f"tilt {where}", lambda: pours.tilt(arm, mouth_in_gripper, over) or level)
 
 
 def _uprighted(rotation: np.ndarray, axis: np.ndarray) -> tuple[float, np.ndarray]:
-    """(what tilting about an axis of the hand does not explain of how it leans, in rad; the hand turned upright)."""
+    """(what tilting about an axis of the gripper does not explain of how it leans, in rad; the rotation upright)."""
     tilted = float(np.arctan2(np.cross(axis, UP) @ rotation[2], -rotation[2, 2]))
     tilted = float(np.clip(tilted, 0.0, pours.TILT_RAD))
     upright = rotation @ rotation_matrix(-tilted * axis)
@@ -94,7 +94,7 @@ def _uprighted(rotation: np.ndarray, axis: np.ndarray) -> tuple[float, np.ndarra
 def _can(
     arm: Arm, scene: Snapshot, where: str, upright: np.ndarray, axis: np.ndarray, mouth: np.ndarray, over: np.ndarray
 ) -> bool:
-    """Whether a tilt can be reached, once for a direction of the hand."""
+    """Whether a tilt can be reached, once for a direction of the gripper."""
     yaw = round(float(np.arctan2(upright[1, 1], upright[0, 1])), 1)
 
     def reached() -> bool:

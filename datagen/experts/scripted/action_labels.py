@@ -17,7 +17,7 @@ from datagen.experts.memoryless.expert import advise
 from datagen.experts.memoryless.hold import HANDLE_GAP_M, around, grasped_width_m, holding
 from datagen.experts.scripted.execute import Order
 from datagen.experts.scripted.pick import EMPTY_GAP_M
-from datagen.experts.scripted.snapshot import CLOSING_M, OPEN_GAP_M, OPENING_SHARE, Hand, Snapshot
+from datagen.experts.scripted.snapshot import CLOSING_M, OPEN_GAP_M, OPENING_SHARE, Gripper, Snapshot
 from predimem.envs.arena.fixtures import CABINET, DOOR, DRAWERS, JOINTS, MICROWAVE
 from predimem.envs.arena.robot.arm import CLOSED, DELTA_M, DELTA_RAD, Arm
 from predimem.envs.arena.robot.rotations import rotation_matrix
@@ -29,56 +29,56 @@ FINGER_M = 0.015  # the closed fingers push with what is this far ahead of the T
 
 
 def action_of(advice: Advice) -> np.ndarray:
-    """float32 [7]: the action of `pd_ee_delta_pose` that moves the hand as advised."""
+    """float32 [7]: the action of `pd_ee_delta_pose` that moves the gripper as advised."""
     moved = advice.step_m / (REACHED_SHARE * DELTA_M)
     # ManiSkill scales the rotation by its lower bound, which is negative: the sign is turned.
     turned = -np.array(mat2euler(rotation_matrix(advice.turn_rad / REACHED_SHARE), "rxyz")) / DELTA_RAD
     return np.r_[np.clip(moved, -1, 1), np.clip(turned, -1, 1), advice.gripper].astype(np.float32)
 
 
-def chunk(arm: Arm, hand: Hand, scene: Snapshot, subtask: Order, steps: int) -> np.ndarray:
-    """float32 [steps, 7]: the expert's next actions. hand and scene stay as they are."""
+def chunk(arm: Arm, gripper: Gripper, scene: Snapshot, subtask: Order, steps: int) -> np.ndarray:
+    """float32 [steps, 7]: the expert's next actions. gripper and scene stay as they are."""
     scene = scene.copy()
     actions = []
     for _ in range(steps):
-        advice = advise(arm, hand, scene, subtask)
+        advice = advise(arm, gripper, scene, subtask)
         actions.append(action_of(advice))
-        hand = advance(hand, scene, advice)
+        gripper = advance(gripper, scene, advice)
     return np.stack(actions)
 
 
-def advance(hand: Hand, scene: Snapshot, advice: Advice) -> Hand:
-    """One control step without physics: the hand after it; what it holds, pulls and pushes moves along in `scene`."""
-    after, stop_m = hand.moved(advice.step_m, advice.turn_rad), _stop_m(hand, scene)
-    held = next((o for o in scene.objects if holding(hand, scene, o)), None)
-    pulled = next((joint for joint in JOINTS if _grips(hand, scene, joint)), None)
+def advance(gripper: Gripper, scene: Snapshot, advice: Advice) -> Gripper:
+    """The gripper after one control step without physics. What it holds, pulls and pushes moves along in `scene`."""
+    after, stop_m = gripper.moved(advice.step_m, advice.turn_rad), _stop_m(gripper, scene)
+    held = next((o for o in scene.objects if holding(gripper, scene, o)), None)
+    pulled = next((joint for joint in JOINTS if _grips(gripper, scene, joint)), None)
     if advice.gripper == CLOSED:
         if held is not None:
-            scene.carry(held, hand, after)
+            scene.carry(held, gripper, after)
         elif pulled == DOOR:
-            _swing(scene, _swung_rad(scene, hand, after))
+            _swing(scene, _swung_rad(scene, gripper, after))
         elif pulled is not None:
-            opening = scene.opening(pulled) + float(hand.position[0] - after.position[0])
+            opening = scene.opening(pulled) + float(gripper.position[0] - after.position[0])
             scene.slide(pulled, float(np.clip(opening, 0.0, CABINET.travel_m)))
-        _push(hand, after, scene)
-        after.gap_m = min(hand.gap_m, max(hand.gap_m - CLOSING_M, stop_m))
+        _push(gripper, after, scene)
+        after.gap_m = min(gripper.gap_m, max(gripper.gap_m - CLOSING_M, stop_m))
     else:
-        after.gap_m = hand.gap_m + OPENING_SHARE * (OPEN_GAP_M - hand.gap_m)
+        after.gap_m = gripper.gap_m + OPENING_SHARE * (OPEN_GAP_M - gripper.gap_m)
     return after
 
 
-def _grips(hand: Hand, scene: Snapshot, joint: str) -> bool:
-    return _at_handle(hand, scene, joint) and EMPTY_GAP_M < hand.gap_m < HANDLE_GAP_M + 0.008
+def _grips(gripper: Gripper, scene: Snapshot, joint: str) -> bool:
+    return _at_handle(gripper, scene, joint) and EMPTY_GAP_M < gripper.gap_m < HANDLE_GAP_M + 0.008
 
 
-def _at_handle(hand: Hand, scene: Snapshot, joint: str) -> bool:
+def _at_handle(gripper: Gripper, scene: Snapshot, joint: str) -> bool:
     handle = door_handle_m(scene) if joint == DOOR else handle_m(scene, joint)
-    return bool(np.linalg.norm(hand.position - handle) < HANDLE_REACH_M)
+    return bool(np.linalg.norm(gripper.position - handle) < HANDLE_REACH_M)
 
 
-def _swung_rad(scene: Snapshot, hand: Hand, after: Hand) -> float:
-    """How far a step of the hand turns the door that it holds."""
-    (x, y, _), (there_x, there_y, _) = (h.position - scene.position_m("door") for h in (hand, after))
+def _swung_rad(scene: Snapshot, gripper: Gripper, after: Gripper) -> float:
+    """How far a step of the gripper turns the door that it holds."""
+    (x, y, _), (there_x, there_y, _) = (h.position - scene.position_m("door") for h in (gripper, after))
     return float(np.arctan2(x * there_y - y * there_x, x * there_x + y * there_y))
 
 
@@ -86,12 +86,12 @@ def _swing(scene: Snapshot, by_rad: float) -> None:
     scene.openings[DOOR] = float(np.clip(scene.openings[DOOR] + by_rad, 0.0, MICROWAVE.limit_rad))
 
 
-def _push(hand: Hand, after: Hand, scene: Snapshot) -> None:
-    if hand.gap_m > EMPTY_GAP_M:
+def _push(gripper: Gripper, after: Gripper, scene: Snapshot) -> None:
+    if gripper.gap_m > EMPTY_GAP_M:
         return
     for drawer in DRAWERS:
         handle = handle_m(scene, drawer)
-        touches = np.abs(hand.position[1:] - handle[1:]).max() < 0.03
+        touches = np.abs(gripper.position[1:] - handle[1:]).max() < 0.03
         into = float(after.position[0] + FINGER_M - handle[0])
         if touches and 0.0 < into < 0.05:
             scene.slide(drawer, max(0.0, scene.opening(drawer) - into))
@@ -101,9 +101,9 @@ def _push(hand: Hand, after: Hand, scene: Snapshot) -> None:
         _swing(scene, -float(np.arctan2(into, y)))
 
 
-def _stop_m(hand: Hand, scene: Snapshot) -> float:
+def _stop_m(gripper: Gripper, scene: Snapshot) -> float:
     """How far apart the fingers are when they have closed on what is between them."""
     for object in scene.objects:
-        if around(hand, scene, object):
-            return grasped_width_m(hand, scene, object)
-    return HANDLE_GAP_M if any(_at_handle(hand, scene, joint) for joint in JOINTS) else 0.0
+        if around(gripper, scene, object):
+            return grasped_width_m(gripper, scene, object)
+    return HANDLE_GAP_M if any(_at_handle(gripper, scene, joint) for joint in JOINTS) else 0.0

@@ -1,4 +1,4 @@
-"""Leaving a motion that was cut short, so that another can begin from where the hand is."""
+"""Leaving a motion that was cut short, so that another can begin from where the gripper is."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from predimem.envs.arena.robot.arm import OPEN, Arm, Motion
 from predimem.envs.arena.robot.rotations import UP, rotation_matrix
 from predimem.envs.arena.subtasks import Skill
 
-FREE_M = 0.30  # another motion begins with the hand this high
+FREE_M = 0.30  # another motion begins with the gripper this high
 SLOW_M_S = 0.15
 
 
 def break_off(arm: Arm, scene: Scene, order: Order) -> Motion:
     """Out of whatever the skill of `order` was at, and up to `FREE_M`.
 
-    What the hand has lifted stays in it, a bottle is turned upright; a handle is let go of.
+    What the gripper has lifted stays in it, a bottle is turned upright; a handle is let go of.
     """
     if order.skill is Skill.POUR and holds(arm, scene, order.object):
         yield from arm.move(arm.position, _upright(arm, scene, order.object))
@@ -38,7 +38,7 @@ def break_off(arm: Arm, scene: Scene, order: Order) -> Motion:
 
 
 def _upright(arm: Arm, scene: Scene, object: str) -> np.ndarray:
-    """[3, 3]: the hand's rotation at which the held object stands upright, by the shortest turn."""
+    """[3, 3]: the gripper's rotation at which the held object stands upright, by the shortest turn."""
     axis = scene.rotation(object) @ UP
     turn = np.cross(axis, UP)
     sine, cosine = float(np.linalg.norm(turn)), float(axis @ UP)

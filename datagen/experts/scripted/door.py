@@ -11,13 +11,13 @@ from predimem.envs.arena.robot.arm import CLOSED, CONTROL_HZ, OPEN, Arm, Motion
 from predimem.envs.arena.robot.rotations import FLIP, forward, nearest
 
 PITCH_RAD = 1.0  # below the horizon
-OPENED_RAD = 1.65  # beyond a right angle: the hand then passes the door on its way in
+OPENED_RAD = 1.65  # beyond a right angle: the gripper then passes the door on its way in
 SWING_RAD_S = 0.5
 FOLLOW = 0.35  # the gripper turns by this share of the door's angle: the bar turns a little between its fingers
 REACH_M_S = 0.15
 BEFORE_M = 0.10  # the approach to the handle begins this far from it, along the gripper's axis
 PUSH_INSET_M = 0.07  # the door is pushed this far from its free edge,
-PUSH_BELOW_M = 0.025  # so little below its top that the hand stays above the door,
+PUSH_BELOW_M = 0.025  # so little below its top that the gripper stays above the door,
 PUSH_FROM_M = 0.06  # from this far outside of its hinge's plane
 PUSH_END_M = 0.02  # to this far: 1 cm into its shut outer face
 TOUCH_SHARE = 0.25  # the part of the push in which the fingers come close to the door

@@ -30,7 +30,7 @@ class Order(Protocol):
 
 
 def skill(arm: Arm, scene: Scene, subtask: Order) -> Motion:
-    """The motion for a subtask. Place and Pour begin by picking their object up, where the hand does not hold it."""
+    """The motion for a subtask. Place and Pour begin by picking their object up, where the gripper does not hold it."""
     target = subtask.target
     if subtask.skill in (Skill.PLACE, Skill.POUR) and not holds(arm, scene, subtask.object):
         yield from pick(arm, scene, subtask.object)

@@ -1,4 +1,4 @@
-"""Putting what the hand holds into an open drawer or the open microwave."""
+"""Putting what the gripper holds into an open drawer or the open microwave."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OVER_DRAWER_M = 0.13  # above a drawer's floor: what is carried passes over its 
 NEIGHBOUR_M = 0.15  # things nearer than this are under the palm
 PALM_ROOM_M = 0.006
 
-PITCH_RAD = 0.35  # below the horizon, in the microwave: steeper, the hand does not fit in
+PITCH_RAD = 0.35  # below the horizon, in the microwave: steeper, the gripper does not fit in
 BEFORE_M = 0.14  # the way in begins this far in front of the face
 INSERT_M_S, LOWER_M_S, LEAVE_M_S = 0.20, 0.10, 0.20
 RELEASE_M = 0.006  # above the floor
@@ -43,17 +43,17 @@ def place_in_drawer(arm: Arm, scene: Scene, object: str, place: str) -> Motion:
 def place_in_microwave(arm: Arm, scene: Scene, object: str, place: str) -> Motion:
     """Put the held object onto a free slot in the open microwave, or in a half of it; then home.
 
-    The hand turns until it points almost level, so the object comes to stand on one of its sides.
+    The gripper turns until it points almost level, so the object comes to stand on one of its sides.
     Nothing, if it is not held.
     """
     if not holds(arm, scene, object):
         return
     rotation = nearest_forward(arm, PITCH_RAD)
-    in_hand = arm.true_rotation.T @ (scene.position_m(object) - arm.true_position)
+    in_gripper = arm.true_rotation.T @ (scene.position_m(object) - arm.true_position)
     turned = rotation @ arm.true_rotation.T @ scene.rotation(object)
     height = float(np.abs(turned[2]) @ scene.extent(object).half_m)
     floor = slot_m(scene, object, place)
-    target = floor + np.array([0.0, 0.0, height + RELEASE_M]) - rotation @ in_hand
+    target = floor + np.array([0.0, 0.0, height + RELEASE_M]) - rotation @ in_gripper
     target[2] = max(target[2], floor[2] + LOWEST_M)
     inside = target + np.array([0.0, 0.0, CARRY_M])
     before = np.array([scene.position_m(PLACES[place].frame)[0] - BEFORE_M, *inside[1:]])

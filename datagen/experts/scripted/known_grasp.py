@@ -14,7 +14,7 @@ from predimem.envs.arena.robot.rotations import UP
 
 GRASP_BELOW_TOP_M = 0.025  # of tall objects; low ones are grasped at their middle
 MAX_WIDTH_M = 0.075  # between the fingers, which open to 8 cm
-FINGER_M = 0.048  # from the middle of the open hand to the middle of a finger
+FINGER_M = 0.048  # from the middle of the open gripper to the middle of a finger
 FINGER_ROOM_M = 0.012  # between that and another object
 PALM_HALF_M = (0.104, 0.032)  # along the direction of closing, and across
 PALM_ROOM_M = 0.005

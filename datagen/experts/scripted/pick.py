@@ -10,7 +10,7 @@ from datagen.experts.scripted.scene import Scene
 from predimem.envs.arena.robot.arm import CLOSED, OPEN, Arm, Motion
 from predimem.envs.arena.robot.rotations import FLIP, UP, top_down
 
-TRAVEL_M = 0.25  # the empty hand passes over objects at this height of the TCP
+TRAVEL_M = 0.25  # the empty gripper passes over objects at this height of the TCP
 SLOW_M, SLOW_M_S = 0.05, 0.15  # the last part of the way down
 LIFT_M = 0.18
 PALM_M = 0.037  # the palm is this far above the TCP

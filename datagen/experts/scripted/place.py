@@ -1,4 +1,4 @@
-"""Putting down what the hand holds: on the table, into baskets, on plates and shelves, into pan and drainer."""
+"""Putting down what the gripper holds: on the table, into baskets, on plates and shelves, into pan and drainer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TABLE_ROOM_M = 0.14  # more than this between a thing's centre and the others is
 
 
 def place(arm: Arm, scene: Scene, object: str, place: str) -> Motion:
-    """Set down the object in the hand in a free slot of a place; ends above it, open. Nothing, if it is not held.
+    """Set down the object in the gripper in a free slot of a place; ends above it, open. Nothing, if it is not held.
 
     Not for drawers and the microwave: see `insert`.
     """
@@ -39,11 +39,11 @@ def set_down(
     arm: Arm, scene: Scene, object: str, point: np.ndarray, closing_yaw_rad: float, lowest_palm_m: float = 0.0
 ) -> Motion:
     """Carry the held object to a point on a floor, release it, and go straight up."""
-    in_hand = arm.true_rotation.T @ (scene.position_m(object) - arm.true_position)
+    in_gripper = arm.true_rotation.T @ (scene.position_m(object) - arm.true_position)
     height = half_height_m(scene, object)
     yield from arm.rise(arm.position[2] + CARRY_M - (scene.position_m(object)[2] - height))
     rotation = easiest(arm, point, closing_yaw_rad)
-    target = point + (height + RELEASE_M) * UP - rotation @ in_hand
+    target = point + (height + RELEASE_M) * UP - rotation @ in_gripper
     target[2] = max(target[2], lowest_palm_m - PALM_M)
     yield from arm.travel(np.array([*target[:2], max(arm.position[2], target[2])]), rotation)
     yield from down(arm, target)

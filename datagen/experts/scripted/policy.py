@@ -16,12 +16,12 @@ from predimem.envs.arena.subtasks import Skill, Subtask
 POUR_AGAIN_STEPS = 30  # a pour that is still asked for so long after it has ended is done once more
 
 
-class SkillActor:
+class ScriptedPolicy:
     """Implements `Policy` with chunks of one action: `infer` is to be called once at every control step, and
     `reset` after each reset of the environment.
 
     It knows where things are and nothing of the task: neither its order, nor what is due, nor how often was poured.
-    - A new subtask begins when the hand is free for it: a motion that has reached its goal is ended as always, any
+    - A new subtask begins when the gripper is free for it: a motion that has reached its goal is ended as always, any
       other is broken off (`break_off`). Until then the chunk's `subtask` is still the old one.
     - A subtask that is asked for after its motion has ended is tried again while its goal is not reached. A pour
       leaves no trace that would show that it was done: it is done again after `POUR_AGAIN_STEPS`.
@@ -70,7 +70,7 @@ class SkillActor:
 
     @property
     def arm(self) -> Arm:
-        """For reading: where the hand is, and what it is commanded."""
+        """For reading: where the gripper is, and what it is commanded."""
         return self._arm
 
     def _play(self) -> Motion:
@@ -92,7 +92,7 @@ class SkillActor:
                 yield from self._await(subtask)
 
     def _attempt(self, subtask: Subtask) -> Motion:
-        """The skill, except where it would take what it has done before in its hand again."""
+        """The skill, except where it would take what it has done before in its gripper again."""
         if subtask.skill not in (Skill.MOVE, Skill.PLACE) or not self._reached(subtask):
             yield from skill(self._arm, self._scene, subtask)
 

@@ -18,7 +18,7 @@ from predimem.envs.arena.robot.rotations import rotation_matrix
 OPEN_GAP_M = 0.08
 OPENING_SHARE = 0.4  # of the way that is left, the fingers open in a control step,
 CLOSING_M = 0.03  # and so far they close
-WIDE_RAD_PER_M = 120.0  # scripted hands can grasp across a long side, with 6 mm to spare; in learned ones it jams
+WIDE_RAD_PER_M = 120.0  # scripted skills can grasp across a long side, with 6 mm to spare; a learned actor jams
 NEIGHBOUR_M = 0.2  # things further away do not change how an object is grasped
 SAME_M, SAME_COS = 0.001, 0.01  # objects that moved less are where they were
 
@@ -26,7 +26,7 @@ Solved = TypeVar("Solved")
 
 
 @dataclass
-class Hand:
+class Gripper:
     """Where the gripper is (TCP, world frame) and how far apart its fingers are: all that an expert knows of it."""
 
     position: np.ndarray
@@ -34,16 +34,16 @@ class Hand:
     gap_m: float
 
     @classmethod
-    def of(cls, arm: Arm) -> Hand:
+    def of(cls, arm: Arm) -> Gripper:
         """The true one."""
         return cls(arm.true_position, arm.true_rotation, arm.finger_gap_m)
 
-    def copy(self) -> Hand:
-        return Hand(self.position.copy(), self.rotation.copy(), self.gap_m)
+    def copy(self) -> Gripper:
+        return Gripper(self.position.copy(), self.rotation.copy(), self.gap_m)
 
-    def moved(self, step_m: np.ndarray, turn_rad: np.ndarray) -> Hand:
+    def moved(self, step_m: np.ndarray, turn_rad: np.ndarray) -> Gripper:
         """After a step [3] and a turn (rotation vector [3]), both in the world frame."""
-        return Hand(self.position + step_m, rotation_matrix(turn_rad) @ self.rotation, self.gap_m)
+        return Gripper(self.position + step_m, rotation_matrix(turn_rad) @ self.rotation, self.gap_m)
 
 
 @dataclass
@@ -129,8 +129,8 @@ class Snapshot:
             self.grasps.pop(name, None)  # what is near decides how things are grasped
         self.poses[object] = (position, rotation)
 
-    def carry(self, object: str, before: Hand, after: Hand) -> None:
-        """An object moves along with the hand."""
+    def carry(self, object: str, before: Gripper, after: Gripper) -> None:
+        """An object moves along with the gripper."""
         turn = after.rotation @ before.rotation.T
         position, rotation = self.poses[object]
         self.put(object, after.position + turn @ (position - before.position), turn @ rotation)

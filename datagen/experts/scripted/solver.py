@@ -13,7 +13,7 @@ from predimem.envs.arena.robot.arm import Arm, Motion
 from predimem.envs.arena.subtasks import Subtask
 
 SETTLE_STEPS = 10  # after a motion, for things to come to rest and its stage to pass
-RETRY_FROM_M = 0.30  # another attempt begins with the hand this high
+RETRY_FROM_M = 0.30  # another attempt begins with the gripper this high
 
 
 class _Solver:

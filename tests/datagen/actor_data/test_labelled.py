@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from datagen.actor_data.config import SkillDataConfig
+from datagen.actor_data.config import ActorDataConfig
 from datagen.actor_data.labelled import OTHERS, Labelled, episode_of, others, possible, project
 from datagen.actor_data.rollouts import start, until_grip
-from datagen.actor_data.starts import TRIED_SHARE, draw_hand, draw_stage, leave, try_before, wander, write
+from datagen.actor_data.starts import TRIED_SHARE, draw_gripper, draw_stage, leave, try_before, wander, write
 from datagen.experts.memoryless.hold import holding
 from datagen.experts.scripted.action_labels import chunk
-from datagen.experts.scripted.snapshot import Hand, Snapshot
+from datagen.experts.scripted.snapshot import Gripper, Snapshot
 from predimem.core.config import ConfigError
 from predimem.core.episodes import episode_path, load_episode, save_episode
 from predimem.envs.arena.predicates import DRAWER_CLOSED_M
@@ -42,10 +42,10 @@ def test_what_is_to_be_shut_now_and_then_stands_ajar() -> None:
     close = next(s for s in env.variant().subtasks if s.skill is Skill.CLOSE)
     fresh = Snapshot.of(env)
     leave(fresh, env.variant().subtasks[: env.variant().subtasks.index(close)], rng)
-    hand, openings = Hand(np.zeros(3), np.eye(3), 0.08), []
+    gripper, openings = Gripper(np.zeros(3), np.eye(3), 0.08), []
     for _ in range(1000):
         scene = fresh.copy()
-        try_before(scene, hand, close, rng)
+        try_before(scene, gripper, close, rng)
         openings.append(scene.opening(close.target))
     tried = [o for o in openings if o != fresh.opening(close.target)]
     assert len(tried) / 1000 == pytest.approx(TRIED_SHARE, abs=0.05)
@@ -87,9 +87,9 @@ def test_a_chunk_is_cut_after_the_gripper_changes() -> None:
 
 def test_evaluation_seeds_are_refused() -> None:
     with pytest.raises(ValueError, match="not a training seed"):
-        SkillDataConfig(first_seed=900_000)
+        ActorDataConfig(first_seed=900_000)
     with pytest.raises(ConfigError, match="more than chunk_steps"):
-        SkillDataConfig(chunk_steps=4)
+        ActorDataConfig(chunk_steps=4)
 
 
 def test_the_scene_is_left_as_subtasks_leave_it() -> None:
@@ -100,14 +100,14 @@ def test_the_scene_is_left_as_subtasks_leave_it() -> None:
     drawer, object = subtasks[0].target, subtasks[1].object
     assert leave(scene, subtasks[:2], rng) == object
     assert scene.opening(drawer) > 0.12
-    hand = draw_hand(scene, arm, object, subtasks[1], rng)
-    assert holding(hand, scene, object)
-    assert write(env, arm, scene, hand)
+    gripper = draw_gripper(scene, arm, object, subtasks[1], rng)
+    assert holding(gripper, scene, object)
+    assert write(env, arm, scene, gripper)
     now = Snapshot.of(env)
     np.testing.assert_allclose(now.position_m(object), scene.position_m(object), atol=1e-5)
     assert now.opening(drawer) == pytest.approx(scene.opening(drawer), abs=1e-5)
-    np.testing.assert_allclose(Hand.of(arm).position, hand.position, atol=2e-3)
-    assert not possible(subtasks[4], hand, scene)  # the hand is full
+    np.testing.assert_allclose(Gripper.of(arm).position, gripper.position, atol=2e-3)
+    assert not possible(subtasks[4], gripper, scene)  # the gripper is full
     assert leave(scene, subtasks[2:4], rng) == ""
     assert 0.0 <= scene.opening(drawer) <= DRAWER_CLOSED_M
     env.close()
@@ -121,8 +121,8 @@ def test_wandering_needs_no_physics_and_stays_above_the_table() -> None:
     for seed in range(12):
         rng = np.random.default_rng(seed)
         scene = Snapshot.of(env)
-        hand = wander(draw_hand(scene, arm, "", None, rng), scene, arm, subtasks[0], rng)
-        assert hand.position[2] > 0.0 and 0.0 <= hand.gap_m <= 0.0801
+        gripper = wander(draw_gripper(scene, arm, "", None, rng), scene, arm, subtasks[0], rng)
+        assert gripper.position[2] > 0.0 and 0.0 <= gripper.gap_m <= 0.0801
         lifted += scene.position_m(subtasks[0].object)[2] > 0.06
     assert 0 < lifted < 12
     env.close()
@@ -136,8 +136,8 @@ def test_many_states_are_shortly_before_the_fingers_move() -> None:
     for seed in range(60):
         rng = np.random.default_rng(seed)
         scene = Snapshot.of(env)
-        hand = wander(draw_hand(scene, arm, "", None, rng), scene, arm, pick, rng)
-        near += len(set(chunk(arm, hand, scene, pick, 10)[:, 6])) > 1
+        gripper = wander(draw_gripper(scene, arm, "", None, rng), scene, arm, pick, rng)
+        near += len(set(chunk(arm, gripper, scene, pick, 10)[:, 6])) > 1
     assert near >= 4, "of states spread evenly over the motion it is one"
     env.close()
 
@@ -148,19 +148,19 @@ def test_a_start_in_physics_holds_what_it_shall_hold() -> None:
     stage = start(env, driver, ("Place",), np.random.default_rng(3))
     assert stage is not None
     subtask = env.variant().subtasks[stage]
-    assert holding(Hand.of(driver.arm), Snapshot.of(env), subtask.object)
+    assert holding(Gripper.of(driver.arm), Snapshot.of(env), subtask.object)
     env.close()
 
 
-def test_some_of_what_the_hand_should_hold_was_never_picked_up() -> None:
+def test_some_of_what_the_gripper_should_hold_was_never_picked_up() -> None:
     env = arena(2, 20_001)
     arm, rng = Driver(env).arm, np.random.default_rng(0)
     object, held = env.variant().subtasks[0].object, 0
     for _ in range(80):
         scene = Snapshot.of(env)
-        hand = draw_hand(scene, arm, object, None, rng)
+        gripper = draw_gripper(scene, arm, object, None, rng)
         lies = scene.position_m(object).tolist() == Snapshot.of(env).position_m(object).tolist()
-        assert holding(hand, scene, object) != lies
+        assert holding(gripper, scene, object) != lies
         held += not lies
     assert 52 <= held <= 78, "five of six"
     env.close()
@@ -182,7 +182,7 @@ def test_one_image_has_labels_of_other_variants_too() -> None:
     arm = Driver(env).arm
     scene, rng = Snapshot.of(env), np.random.default_rng(0)
     first = env.variant().subtasks[0]
-    free = Hand(np.array([-0.2, 0.0, 0.3]), arm.rest_rotation, 0.08)
+    free = Gripper(np.array([-0.2, 0.0, 0.3]), arm.rest_rotation, 0.08)
     drawn = {s.label for _ in range(20) for s in others(env.task, first, free, scene, rng)}
     drawers = {f"open {which} drawer" for which in ("top", "middle", "bottom")}
     assert drawn == (drawers | {"pick cookies", "pick chocolate"}) - {first.label}  # nothing is held or open

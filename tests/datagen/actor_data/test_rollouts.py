@@ -6,21 +6,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from datagen.actor_data.config import SkillDataConfig
-from datagen.actor_data.worker import SkillWorker
+from datagen.actor_data.config import ActorDataConfig
+from datagen.actor_data.worker import ActorDataWorker
 from predimem.core.config import ConfigError
 from predimem.core.episodes import episode_path, load_episode
 from predimem.envs.arena.layout import draw_layout
 from predimem.envs.arena.tasks import task_of
 from predimem.jobs.tasks import Job
 
-CONFIG = SkillDataConfig(
-    kind="rollouts", skills=("Move",), image_px=32, chunk_steps=8, execute_steps=4, chain_share=0.0, noise=0.0
+CONFIG = ActorDataConfig(
+    sampling="rollouts", skills=("Move",), image_px=32, chunk_steps=8, execute_steps=4, chain_share=0.0, noise=0.0
 )
 
 
 def test_it_goes_on_for_a_while_after_a_success() -> None:
-    with closing(SkillWorker(CONFIG)) as worker:
+    with closing(ActorDataWorker(CONFIG)) as worker:
         rollouts = [
             worker.rollout(Job(task_of(18).name, seed), np.random.default_rng(seed)) for seed in (20_000, 20_001)
         ]
@@ -33,9 +33,9 @@ def test_it_goes_on_for_a_while_after_a_success() -> None:
 
 
 def test_what_is_saved_says_the_instruction(tmp_path: Path) -> None:
-    config = SkillDataConfig(out=str(tmp_path), image_px=32, frames=1)
+    config = ActorDataConfig(out=str(tmp_path), image_px=32, frames=1)
     task = task_of(4)
-    with closing(SkillWorker(config)) as worker:
+    with closing(ActorDataWorker(config)) as worker:
         worker.play(Job(task.name, 20_000))
     told = load_episode(episode_path(tmp_path, task.name, 20_000)).instruction
     assert told == task.variants[draw_layout(task, 20_000).variant].instruction
@@ -43,4 +43,4 @@ def test_what_is_saved_says_the_instruction(tmp_path: Path) -> None:
 
 def test_how_long_is_not_negative() -> None:
     with pytest.raises(ConfigError, match="after_steps must be >= 0, got -1"):
-        SkillDataConfig(after_steps=-1)
+        ActorDataConfig(after_steps=-1)

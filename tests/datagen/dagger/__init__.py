@@ -1,1 +1,1 @@
-"""Practice of the planner in real physics."""
+"""DAgger data for the planner, in real physics."""

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from datagen.dagger.config import DisturbanceConfig, PracticeConfig, TruthSpellConfig
+from datagen.dagger.config import DisturbanceConfig, OracleSpellConfig, PlannerDaggerConfig
 from datagen.dagger.recorder import END_STEPS, with_ends
-from datagen.dagger.worker import PracticeWorker
+from datagen.dagger.worker import DaggerWorker
 from datagen.generation import run_generation
 from datagen.report import summary
 from memory_bank import MemoryConfig
@@ -22,22 +22,22 @@ from predimem.jobs.tasks import Job, Outcome
 
 TASK = task_of(10)
 LABELS = [subtask.label for subtask in TASK.variants[draw_layout(TASK, 40_000).variant].subtasks]
-CONFIG = PracticeConfig(tasks=("10",), episodes=1, image_px=16, image_every=10)
+CONFIG = PlannerDaggerConfig(tasks=("10",), episodes=1, image_px=16, image_every=10)
 
 
-def play(config: PracticeConfig, planner: Any = None) -> Outcome:
+def play(config: PlannerDaggerConfig, planner: Any = None) -> Outcome:
     """One episode, in this process."""
-    worker = PracticeWorker(config, planner)
+    worker = DaggerWorker(config, planner)
     try:
         return worker.play(Job(TASK.name, config.first_seed))
     finally:
         worker.close()
 
 
-def test_a_disturbed_episode_is_labelled_with_what_was_right(tmp_path: Path) -> None:
+def test_a_disturbed_episode_is_labelled_with_what_should_have_been_said(tmp_path: Path) -> None:
     disturbances = DisturbanceConfig(undisturbed_share=0.0, late_share=1.0, late_s=(1.0, 1.0))
     config = replace(CONFIG, out=str(tmp_path / "a"), disturbances=disturbances)
-    (outcome,) = run_generation(config, PracticeWorker, progress=False)
+    (outcome,) = run_generation(config, DaggerWorker, progress=False)
     path = episode_path(tmp_path / "a", TASK.name, 40_000)
     episode = load_episode(path)
     assert outcome.kept and outcome.steps == len(episode) and outcome.report["ended"] == "success"
@@ -59,7 +59,7 @@ def test_a_disturbed_episode_is_labelled_with_what_was_right(tmp_path: Path) -> 
     play(replace(config, out=str(tmp_path / "b")))
     assert episode_checksum(episode_path(tmp_path / "b", TASK.name, 40_000)) == episode_checksum(path)
     before = path.stat().st_mtime_ns
-    again = run_generation(config, PracticeWorker, progress=False)
+    again = run_generation(config, DaggerWorker, progress=False)
     assert again == [outcome] and path.stat().st_mtime_ns == before, "nothing is made twice"
     assert "1 of 1 episodes" in summary(again, tmp_path) and "ended    1  success" in summary(again, tmp_path)
 
@@ -89,7 +89,7 @@ def test_a_planner_drives_into_its_own_mistakes_and_the_labels_stay_right(
         driver=driver,
         max_overtime_s=0.0,
         disturbances=DisturbanceConfig(undisturbed_share=1.0),
-        truth_spells=TruthSpellConfig(share=0.0, rescue_after_s=None),
+        oracle_spells=OracleSpellConfig(share=0.0, rescue_after_s=None),
     )
     outcome = play(config, PoursForever() if driver == "pours" else Sleeps())
     episode = load_episode(episode_path(tmp_path, TASK.name, 40_000))

@@ -1,13 +1,13 @@
-"""What a disturbed truth says, and when it speaks in a planner's stead."""
+"""What a perturbed oracle planner says, and when the oracle takes over from a learned planner."""
 
 from dataclasses import replace
 
 import numpy as np
 
-from datagen.dagger.config import DisturbanceConfig, TruthSpellConfig
-from datagen.dagger.perturbed_planner import AFTER_POUR_STEPS, POUR_SPELL_STEPS, DisturbedTruth, PlannerOrTruth
+from datagen.dagger.config import DisturbanceConfig, OracleSpellConfig
+from datagen.dagger.perturbed_planner import AFTER_POUR_STEPS, POUR_SPELL_STEPS, PerturbedOracle, PlannerOrOracle
 from datagen.dagger.worker import CALM
-from datagen.experts.scripted.policy import SkillActor
+from datagen.experts.scripted.policy import ScriptedPolicy
 from predimem.core.types import MemorySnapshot, Plan
 from predimem.envs.arena.scene.environment import ArenaEnv
 from tests.datagen.experts import arena
@@ -15,38 +15,38 @@ from tests.datagen.experts import arena
 SUBTASK_STEPS = 150
 
 
-def said_by(env: ArenaEnv, config: DisturbanceConfig, seed: int = 0) -> tuple[list[str], DisturbedTruth]:
+def said_by(env: ArenaEnv, config: DisturbanceConfig, seed: int = 0) -> tuple[list[str], PerturbedOracle]:
     """What is said at each step of an episode in which every subtask takes as long as another."""
-    voice = DisturbedTruth(env, SkillActor(env), config, np.random.default_rng(seed))
+    source = PerturbedOracle(env, ScriptedPolicy(env), config, np.random.default_rng(seed))
     said = []
     for step in range(SUBTASK_STEPS * env.task.stages):
-        voice.hear(step, step // SUBTASK_STEPS, 0)
-        said.append(voice.plan(MemorySnapshot("", step, "", ())).subtask or "")
-    return said, voice
+        source.update(step, step // SUBTASK_STEPS, 0)
+        said.append(source.plan(MemorySnapshot("", step, "", ())).subtask or "")
+    return said, source
 
 
-def test_the_truth_and_each_of_its_disturbances() -> None:
+def test_the_oracle_planner_and_each_of_its_disturbances() -> None:
     env = arena(10, 0)
     labels = [subtask.label for subtask in env.variant().subtasks]
-    right = [label for label in labels for _ in range(SUBTASK_STEPS)]
-    assert said_by(env, CALM)[0] == right
+    due = [label for label in labels for _ in range(SUBTASK_STEPS)]
+    assert said_by(env, CALM)[0] == due
 
     late, _ = said_by(env, replace(CALM, late_share=1.0, late_s=(2.0, 2.0)))
-    delays = [late.index(label) - right.index(label) for label in labels]
+    delays = [late.index(label) - due.index(label) for label in labels]
     assert delays == [0, 40, AFTER_POUR_STEPS, AFTER_POUR_STEPS], "after a pour it must not be poured again"
 
-    early, voice = said_by(env, replace(CALM, premature_share=1.0, premature_s=(1.0, 1.0)))
-    assert [event.kind for event in voice.events] == ["premature"] * 3
-    for event, label in zip(voice.events, labels[1:], strict=True):
+    early, source = said_by(env, replace(CALM, premature_share=1.0, premature_s=(1.0, 1.0)))
+    assert [event.kind for event in source.events] == ["premature"] * 3
+    for event, label in zip(source.events, labels[1:], strict=True):
         length = POUR_SPELL_STEPS if label.startswith("pour") else 20
-        wrong = [t for t, (said, true) in enumerate(zip(early, right, strict=True)) if said == label != true]
+        wrong = [t for t, (said, true) in enumerate(zip(early, due, strict=True)) if said == label != true]
         assert wrong == list(range(event.start, event.start + length))
 
-    wrong, voice = said_by(env, replace(CALM, wrong_per_minute=30.0))
-    assert len(voice.events) > 2 and {event.kind for event in voice.events} == {"wrong"}
+    wrong, source = said_by(env, replace(CALM, wrong_per_minute=30.0))
+    assert len(source.events) > 2 and {event.kind for event in source.events} == {"wrong"}
     known = {subtask.label for variant in env.task.variants for subtask in variant.subtasks}
-    for event in voice.events:
-        assert wrong[event.start] in known and wrong[event.start] != right[event.start]
+    for event in source.events:
+        assert wrong[event.start] in known and wrong[event.start] != due[event.start]
         assert event.end - event.start <= (POUR_SPELL_STEPS if wrong[event.start].startswith("pour") else 40)
     assert said_by(env, replace(CALM, wrong_per_minute=30.0))[0] == wrong, "the same seed says the same"
     env.close()
@@ -59,17 +59,17 @@ class Stubborn:
         return Plan(snapshot.episode_id, snapshot.step, "dance", (snapshot.step,))
 
 
-def test_the_truth_speaks_in_a_planners_stead_for_its_share_and_to_rescue() -> None:
-    def truths(config: TruthSpellConfig, overtime: int) -> list[bool]:
-        voice = PlannerOrTruth(Stubborn(), ("pick", "place"), config, np.random.default_rng(0))
+def test_the_oracle_takes_over_from_a_planner_for_its_share_and_to_rescue() -> None:
+    def taken_over(config: OracleSpellConfig, overtime: int) -> list[bool]:
+        source = PlannerOrOracle(Stubborn(), ("pick", "place"), config, np.random.default_rng(0))
         told = []
         for step in range(20_000):
-            voice.hear(step, step // 10_000, overtime)
-            told.append(voice.plan(MemorySnapshot("", step, "", ())).subtask != "dance")
-            assert voice.arrived() == (step,), "what it nominates counts, whoever speaks"
+            source.update(step, step // 10_000, overtime)
+            told.append(source.plan(MemorySnapshot("", step, "", ())).subtask != "dance")
+            assert source.arrived() == (step,), "what it nominates counts, whoever is heard"
         return told
 
-    assert 0.15 < np.mean(truths(TruthSpellConfig(share=0.25), -1)) < 0.35
-    assert not any(truths(TruthSpellConfig(share=0.0), 99))
-    assert all(truths(TruthSpellConfig(share=0.0), 100)), "5 s over time"
-    assert not any(truths(TruthSpellConfig(share=0.0, rescue_after_s=None), 10_000))
+    assert 0.15 < np.mean(taken_over(OracleSpellConfig(share=0.25), -1)) < 0.35
+    assert not any(taken_over(OracleSpellConfig(share=0.0), 99))
+    assert all(taken_over(OracleSpellConfig(share=0.0), 100)), "5 s over time"
+    assert not any(taken_over(OracleSpellConfig(share=0.0, rescue_after_s=None), 10_000))

@@ -123,7 +123,7 @@ def test_the_request_has_the_image_the_instruction_and_the_vocabulary(serve: Ser
             UNKNOWN_TARGET,
             "there is no 'banana' here; the targets of Move are: cookies, chocolate_pudding, cream_cheese",
         ),
-        (PLACE_BEFORE_PICK, "step 2 (Place marked_half): the hand holds nothing"),
+        (PLACE_BEFORE_PICK, "step 2 (Place marked_half): the gripper holds nothing"),
     ],
 )
 def test_a_faulty_answer_is_reported_back_and_mended(serve: Serve, faulty: str, told: str) -> None:
@@ -139,7 +139,7 @@ def test_a_faulty_answer_is_reported_back_and_mended(serve: Serve, faulty: str, 
 def test_after_the_last_correction_the_exchange_is_saved(serve: Serve, tmp_path: Path) -> None:
     answers = ["no", UNKNOWN_SKILL, PLACE_BEFORE_PICK]
     decomposer, requests = serve([*answers, VALID], corrections=2, api_key="secret")
-    with pytest.raises(DecompositionError, match="the hand holds nothing") as caught:
+    with pytest.raises(DecompositionError, match="the gripper holds nothing") as caught:
         decomposer.decompose(INSTRUCTION, IMAGE, VOCABULARY)
     assert len(requests()) == 3
     path = caught.value.exchange
@@ -151,7 +151,7 @@ def test_after_the_last_correction_the_exchange_is_saved(serve: Serve, tmp_path:
     assert roles == ["system", "user", "assistant", "user", "assistant", "user", "assistant"]
     assert [m["content"] for m in exchange["messages"] if m["role"] == "assistant"] == answers
     assert exchange["messages"][:-1] == requests()[-1]["body"]["messages"]  # the image included
-    assert any("the hand holds nothing" in problem for problem in exchange["problems"])
+    assert any("the gripper holds nothing" in problem for problem in exchange["problems"])
 
 
 def test_exchanges_do_not_overwrite_each_other(serve: Serve, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ PX = 32
 
 
 def make_episode(task: int = 1, seed: int = 1000, steps_each: int = 5, px: int = PX) -> Episode:
-    """All subtasks of a task. The hand wanders about, turned at random; images are smooth gradients."""
+    """All subtasks of a task. The gripper wanders about, turned at random; images are smooth gradients."""
     rng = np.random.default_rng(seed)
     spec = task_of(task)
     variant = spec.variants[seed % len(spec.variants)]

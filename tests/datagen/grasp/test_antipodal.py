@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from datagen.grasp.antipodal import AntipodalConfig, AntipodalDetector
-from datagen.grasp.hand import TIP_M
+from datagen.grasp.gripper import TIP_M
 from datagen.grasp.types import Grasp, PointCloud
 from tests.datagen.grasp.clouds import box, camera, in_world, moved, seen, table, turned
 
@@ -65,7 +65,7 @@ def test_a_bottle_is_held_where_its_sides_are_straight() -> None:
     assert best.width_m == pytest.approx(0.018, abs=0.004)
 
 
-def test_grasps_are_poses_of_the_hand_best_first() -> None:
+def test_grasps_are_poses_of_the_gripper_best_first() -> None:
     grasps = detect(seen(box((0.022, 0.034, 0.02)), table()))
     assert len(grasps) > 1
     scores = [grasp.score for grasp in grasps]
@@ -146,7 +146,7 @@ def test_it_tilts_only_where_straight_down_is_not_good() -> None:
     for grasp in tilted:
         approach = in_world(grasp)[1][:, 0]
         assert approach @ DOWN == pytest.approx(math.cos(0.25), abs=1e-6)
-        assert approach[1] < 0  # the hand leans away from the roof
+        assert approach[1] < 0  # the gripper leans away from the roof
     assert detect(covered, offsets_m=(0.0,), tilts_rad=()) == []
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from datagen.grasp import anygrasp
 from datagen.grasp.anygrasp import AnyGraspConfig, AnyGraspDetector, AnyGraspUnavailable
-from datagen.grasp.hand import TIP_M
+from datagen.grasp.gripper import TIP_M
 from datagen.grasp.make import GraspConfig, make_detector
 from datagen.grasp.types import PointCloud
 from tests.datagen.grasp import standin_gsnet

@@ -50,7 +50,7 @@ def test_what_lies_in_a_shut_drawer_is_not_known_and_is_found_by_opening_it() ->
     env.close()
 
 
-def test_what_the_hand_holds_moves_with_it() -> None:
+def test_what_the_gripper_holds_moves_with_it() -> None:
     env = seeing_arena(6, seed=1)
     scene, arm = perceived(env), Arm(env)
     name = "tomato_sauce"

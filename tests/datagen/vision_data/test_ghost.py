@@ -7,7 +7,7 @@ import pytest
 
 from datagen.experts.memoryless.hold import holding
 from datagen.experts.scripted.drawer import PULLED_M
-from datagen.experts.scripted.snapshot import Hand, Snapshot
+from datagen.experts.scripted.snapshot import Gripper, Snapshot
 from datagen.vision_data.ghost import GhostArm, Moment, moments
 from datagen.vision_data.states import as_left, of_motion, scramble
 from predimem.envs.arena.fixtures import DOOR, PLACES
@@ -16,12 +16,12 @@ from predimem.envs.arena.subtasks import Skill
 from tests.datagen.experts import arena
 
 
-def home(arm: GhostArm) -> Hand:
-    return Hand(arm.home_position, arm.rest_rotation, 0.08)
+def home(arm: GhostArm) -> Gripper:
+    return Gripper(arm.home_position, arm.rest_rotation, 0.08)
 
 
 def last(env: ArenaEnv, done: int, motions: int = 1) -> Moment:
-    """The scene and the hand after `motions` subtasks from `done` on, those before as they leave it."""
+    """The scene and the gripper after `motions` subtasks from `done` on, those before as they leave it."""
     arm, scene, subtasks = GhostArm(env), Snapshot.of(env), env.variant().subtasks
     assert as_left(scene, arm, subtasks[:done], np.random.default_rng(0)) == ""
     state = scene, home(arm)
@@ -30,7 +30,7 @@ def last(env: ArenaEnv, done: int, motions: int = 1) -> Moment:
     return state
 
 
-def test_the_door_follows_the_hand_and_gives_way_to_it() -> None:
+def test_the_door_follows_the_gripper_and_gives_way_to_it() -> None:
     env = arena(20, 60_000)
     opened, _ = last(env, 0)
     assert opened.opening(DOOR) > 1.5
@@ -49,14 +49,14 @@ def test_a_drawer_is_pulled_and_pushed() -> None:
     env.close()
 
 
-def test_a_bottle_stays_in_the_hand_while_it_pours() -> None:
+def test_a_bottle_stays_in_the_gripper_while_it_pours() -> None:
     env = arena(7, 60_000)
     arm, fresh, subtasks = GhostArm(env), Snapshot.of(env), env.variant().subtasks
     pour = next(i for i, s in enumerate(subtasks) if s.skill is Skill.POUR)
     picked = list(moments(arm, fresh, home(arm), subtasks[pour - 1]))[-1]
     tilts = []
-    for scene, hand in moments(arm, *picked, subtasks[pour]):
-        assert holding(hand, scene, subtasks[pour].object)
+    for scene, gripper in moments(arm, *picked, subtasks[pour]):
+        assert holding(gripper, scene, subtasks[pour].object)
         tilts.append(float(scene.rotation(subtasks[pour].object)[2, 2]))
     assert min(tilts) < 0.2 and tilts[-1] > 0.9
     env.close()

@@ -1,4 +1,4 @@
-"""Experts without memory do their subtasks in physics, and labels say where the hand will be."""
+"""Experts without memory do their subtasks in physics, and labels say where the gripper will be."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from datagen.experts.memoryless.expert import advise, target_m
 from datagen.experts.memoryless.hold import grasped_width_m, holding
 from datagen.experts.scripted.action_labels import REACHED_SHARE, action_of, advance, chunk
 from datagen.experts.scripted.known_grasp import known_grasp
-from datagen.experts.scripted.snapshot import OPEN_GAP_M, Hand, Snapshot
+from datagen.experts.scripted.snapshot import OPEN_GAP_M, Gripper, Snapshot
 from predimem.envs.arena.predicates import Held
 from predimem.envs.arena.robot.arm import CLOSED, OPEN
 from predimem.envs.arena.robot.delta_pose import Driver
@@ -25,16 +25,16 @@ UP_ADVICE = Advice(np.array([0.0, 0.0, 0.01]), np.zeros(3), CLOSED)
 def do(env: ArenaEnv, driver: Driver, subtask: Subtask) -> bool:
     left = STEPS
     while left:
-        driver.step(action_of(advise(driver.arm, Hand.of(driver.arm), Snapshot.of(env), subtask)))
+        driver.step(action_of(advise(driver.arm, Gripper.of(driver.arm), Snapshot.of(env), subtask)))
         done = bool(subtask.done(env.world())[0])
         left = min(left, AFTER_STEPS + 1) - 1 if done else left - 1
     return bool(subtask.done(env.world())[0])
 
 
-def over(scene: Snapshot, driver: Driver, object: str) -> Hand:
+def over(scene: Snapshot, driver: Driver, object: str) -> Gripper:
     grasp = scene.grasp(driver.arm, object)
     assert grasp is not None
-    return Hand(*grasp, gap_m=0.08)
+    return Gripper(*grasp, gap_m=0.08)
 
 
 def test_they_fill_and_shut_a_drawer() -> None:
@@ -65,17 +65,17 @@ def test_they_pour_once_a_loop() -> None:
     env.close()
 
 
-def test_what_is_carried_fast_stays_in_the_hand() -> None:
+def test_what_is_carried_fast_stays_in_the_gripper() -> None:
     """In the roll-out the fingers stop at what they hold, however far a step carries it."""
     env = arena(2, 1000)
     driver = Driver(env)
     scene = Snapshot.of(env)
-    hand = over(scene, driver, "butter")
-    hand.gap_m = grasped_width_m(hand, scene, "butter")
+    gripper = over(scene, driver, "butter")
+    gripper.gap_m = grasped_width_m(gripper, scene, "butter")
     sideways = Advice(np.array([0.011, 0.0, 0.011]), np.zeros(3), CLOSED)
     for _ in range(10):
-        hand = advance(hand, scene, sideways)
-        assert holding(hand, scene, "butter")
+        gripper = advance(gripper, scene, sideways)
+        assert holding(gripper, scene, "butter")
     env.close()
 
 
@@ -84,15 +84,15 @@ def test_a_box_that_is_held_by_its_corners_is_held() -> None:
     env = arena(20, 1000)
     driver = Driver(env)
     scene = Snapshot.of(env)
-    hand = over(scene, driver, "chocolate_pudding")
-    hand.rotation = (
+    gripper = over(scene, driver, "chocolate_pudding")
+    gripper.rotation = (
         rotation_matrix(np.array([0.0, 0.0, np.pi / 4])) @ scene.rotation("chocolate_pudding") @ np.diag((1, -1, -1))
     )
-    hand.gap_m = 0.065
-    assert holding(hand, scene, "chocolate_pudding")
+    gripper.gap_m = 0.065
+    assert holding(gripper, scene, "chocolate_pudding")
     for gap_m in (0.070, OPEN_GAP_M):  # letting go
-        hand.gap_m = gap_m
-        assert not holding(hand, scene, "chocolate_pudding")
+        gripper.gap_m = gap_m
+        assert not holding(gripper, scene, "chocolate_pudding")
     env.close()
 
 
@@ -106,21 +106,21 @@ def test_a_missed_object_is_picked_all_the_same() -> None:
     env.close()
 
 
-def test_a_chunk_tells_where_the_hand_will_be() -> None:
+def test_a_chunk_tells_where_the_gripper_will_be() -> None:
     """The roll-out without physics, against physics, over 16 steps of one chunk that is played as it is."""
     env = arena(2, 1001)
     driver = Driver(env)
-    scene, hand = Snapshot.of(env), Hand.of(driver.arm)
+    scene, gripper = Snapshot.of(env), Gripper.of(driver.arm)
     before = scene.position_m("butter").copy()
-    actions = chunk(driver.arm, hand, scene, pick("pick butter", "butter"), 16)
+    actions = chunk(driver.arm, gripper, scene, pick("pick butter", "butter"), 16)
     assert actions.shape == (16, 7) and actions.dtype == np.float32 and np.abs(actions).max() <= 1
     np.testing.assert_array_equal(scene.position_m("butter"), before)
-    started = hand.position.copy()
+    started = gripper.position.copy()
     for action in actions:
         driver.step(action)
-        hand = hand.moved(0.1 * REACHED_SHARE * action[:3].astype(float), np.zeros(3))
-    assert np.linalg.norm(hand.position - started) > 0.1
-    np.testing.assert_allclose(driver.arm.true_position, hand.position, atol=0.015)  # turning at the same time
+        gripper = gripper.moved(0.1 * REACHED_SHARE * action[:3].astype(float), np.zeros(3))
+    assert np.linalg.norm(gripper.position - started) > 0.1
+    np.testing.assert_allclose(driver.arm.true_position, gripper.position, atol=0.015)  # turning at the same time
     env.close()
 
 
@@ -148,24 +148,26 @@ def test_what_is_held_pulled_and_pushed_moves_along() -> None:
     env = arena(4, 1000)
     driver = Driver(env)
     scene = Snapshot.of(env)
-    hand = over(scene, driver, "butter")
+    gripper = over(scene, driver, "butter")
     for _ in range(4):
-        hand = advance(hand, scene, Advice(np.zeros(3), np.zeros(3), CLOSED))
-    assert hand.gap_m == pytest.approx(grasped_width_m(hand, scene, "butter")) and holding(hand, scene, "butter")
+        gripper = advance(gripper, scene, Advice(np.zeros(3), np.zeros(3), CLOSED))
+    assert gripper.gap_m == pytest.approx(grasped_width_m(gripper, scene, "butter")) and holding(
+        gripper, scene, "butter"
+    )
     height = scene.position_m("butter")[2]
     for _ in range(10):
-        hand = advance(hand, scene, UP_ADVICE)
+        gripper = advance(gripper, scene, UP_ADVICE)
     assert scene.position_m("butter")[2] == pytest.approx(height + 0.1)
-    hand = advance(hand, scene, Advice(np.zeros(3), np.zeros(3), OPEN))
-    assert not holding(hand, scene, "butter")
+    gripper = advance(gripper, scene, Advice(np.zeros(3), np.zeros(3), OPEN))
+    assert not holding(gripper, scene, "butter")
 
-    pulling = Hand(handle_m(scene, "top_drawer"), driver.arm.rest_rotation, 0.016)
+    pulling = Gripper(handle_m(scene, "top_drawer"), driver.arm.rest_rotation, 0.016)
     for _ in range(5):
         pulling = advance(pulling, scene, Advice(np.array([-0.01, 0.0, 0.0]), np.zeros(3), CLOSED))
     assert scene.opening("top_drawer") == pytest.approx(0.05)
     np.testing.assert_allclose(pulling.position, handle_m(scene, "top_drawer"), atol=1e-6)
 
-    pushing = Hand(handle_m(scene, "top_drawer") - [0.02, 0.0, 0.0], driver.arm.rest_rotation, 0.0)
+    pushing = Gripper(handle_m(scene, "top_drawer") - [0.02, 0.0, 0.0], driver.arm.rest_rotation, 0.0)
     for _ in range(8):
         pushing = advance(pushing, scene, Advice(np.array([0.01, 0.0, 0.0]), np.zeros(3), CLOSED))
     assert scene.opening("top_drawer") == pytest.approx(0.0, abs=1e-6)
@@ -186,12 +188,12 @@ def test_things_in_a_drawer_move_with_it() -> None:
 def test_targets() -> None:
     env = arena(4, 1000)
     arm, scene = Driver(env).arm, Snapshot.of(env)
-    hand, butter = Hand.of(arm), scene.position_m("butter").copy()
-    np.testing.assert_allclose(target_m(hand, scene, pick("", "butter")), butter)
+    gripper, butter = Gripper.of(arm), scene.position_m("butter").copy()
+    np.testing.assert_allclose(target_m(gripper, scene, pick("", "butter")), butter)
     door = scene.position_m("microwave")
-    assert np.linalg.norm(target_m(hand, scene, open_joint("", "microwave")) - door) < 0.25
+    assert np.linalg.norm(target_m(gripper, scene, open_joint("", "microwave")) - door) < 0.25
     scene.openings["microwave"] = 1.6  # swung open: to the robot's right
-    assert target_m(hand, scene, close_joint("", "microwave"))[1] < door[1] - 0.15
+    assert target_m(gripper, scene, close_joint("", "microwave"))[1] < door[1] - 0.15
     assert not bool(Held("butter")(env.world())[0])
     env.close()
 
@@ -199,25 +201,25 @@ def test_targets() -> None:
 def test_what_is_to_be_placed_or_poured_from_is_looked_for_until_it_is_held() -> None:
     env = arena(4, 1000)
     arm, scene = Driver(env).arm, Snapshot.of(env)
-    hand, butter = Hand.of(arm), scene.position_m("butter").copy()
+    gripper, butter = Gripper.of(arm), scene.position_m("butter").copy()
     placing = next(s for s in env.variant().subtasks if s.skill is Skill.PLACE)
-    np.testing.assert_allclose(target_m(hand, scene, placing), butter)
+    np.testing.assert_allclose(target_m(gripper, scene, placing), butter)
     grasp = scene.grasp(arm, "butter")
     assert grasp is not None
     position, rotation = grasp
-    holds = Hand(position, rotation, 0.0)
-    holds = Hand(position, rotation, grasped_width_m(holds, scene, "butter"))
+    holds = Gripper(position, rotation, 0.0)
+    holds = Gripper(position, rotation, grasped_width_m(holds, scene, "butter"))
     assert holding(holds, scene, "butter")
     slot = target_m(holds, scene, placing)
     assert slot[0] > butter[0] + 0.1, "in the drawer"
     scene.carry("butter", holds, holds.moved(slot + 0.02 * UP - butter, np.zeros(3)))
-    np.testing.assert_allclose(target_m(hand, scene, placing), slot, atol=0.01)
+    np.testing.assert_allclose(target_m(gripper, scene, placing), slot, atol=0.01)
     env.close()
 
     env = arena(10, 1000)
-    scene, hand = Snapshot.of(env), Hand.of(Driver(env).arm)
+    scene, gripper = Snapshot.of(env), Gripper.of(Driver(env).arm)
     pouring = next(s for s in env.variant().subtasks if s.skill is Skill.POUR)
-    np.testing.assert_allclose(target_m(hand, scene, pouring), scene.position_m(pouring.object))
+    np.testing.assert_allclose(target_m(gripper, scene, pouring), scene.position_m(pouring.object))
     env.close()
 
 
@@ -251,7 +253,7 @@ def test_a_quarter_turn_goes_the_same_way_from_either_side(task: int) -> None:
 
 
 def test_fingers_close_across_the_narrow_side() -> None:
-    """Where the scripted hand takes the long one, too: a learned hand that is a few millimetres off jams there."""
+    """The scripted skills also take the long one; a learned actor that is a few millimetres off jams there."""
     wide = []
     for seed in range(20_000, 20_008):
         env = arena(20, seed)

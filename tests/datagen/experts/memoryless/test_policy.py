@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from datagen.experts.memoryless.policy import ReactiveActor
+from datagen.experts.memoryless.policy import MemorylessPolicy
 from datagen.experts.scripted.subtask_names import due_label
 from predimem.core.types import Observation
 from tests.datagen.experts import arena
@@ -12,7 +12,7 @@ MOST_STEPS = 1200
 
 def test_told_what_is_due_it_does_a_task_and_without_a_subtask_it_stands_still() -> None:
     env = arena(10, 1000)
-    actor = ReactiveActor(env)
+    actor = MemorylessPolicy(env)
 
     def step(n: int, label: str) -> dict:
         chunk = actor.infer(Observation(n, {}, np.zeros(1, np.float32)), label)

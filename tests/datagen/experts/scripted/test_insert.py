@@ -37,7 +37,7 @@ def test_the_object_goes_beside_what_the_drawer_holds() -> None:
     env.close()
 
 
-def test_an_empty_hand_does_nothing() -> None:
+def test_an_empty_gripper_does_nothing() -> None:
     env = arena(12, 0)
     arm, scene = Arm(env), TrueScene(env)
     assert run(env, arm, place_in_drawer(arm, scene, "cookies", "middle_drawer")) == 0

@@ -61,7 +61,7 @@ def test_the_point_on_the_table_has_room() -> None:
     env.close()
 
 
-def test_nothing_is_done_with_an_empty_hand() -> None:
+def test_nothing_is_done_with_an_empty_gripper() -> None:
     env = arena(10, 0)
     arm, scene = Arm(env), TrueScene(env)
     assert run(env, arm, place(arm, scene, "wine_bottle", "table")) == 0

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from datagen.experts.scripted.policy import POUR_AGAIN_STEPS, SkillActor
+from datagen.experts.scripted.policy import POUR_AGAIN_STEPS, ScriptedPolicy
 from datagen.experts.scripted.subtask_names import due_label
 from predimem.core.types import Observation
 from predimem.envs.arena.scene.environment import ArenaEnv
@@ -26,7 +26,7 @@ class Stage:
 
     def __init__(self, task: int, seed: int = 0):
         self.env: ArenaEnv = arena(task, seed)
-        self.actor = SkillActor(self.env)
+        self.actor = ScriptedPolicy(self.env)
         self.steps = 0
         self.over = self.success = False
 
@@ -97,10 +97,10 @@ def test_a_planner_that_does_not_count_pours_too_often(wine: Stage) -> None:
     assert not wine.success and wine.env.failure() == "a pour that was not due"
 
 
-def test_a_pour_is_broken_off_upright_and_the_bottle_stays_in_the_hand(wine: Stage) -> None:
+def test_a_pour_is_broken_off_upright_and_the_bottle_stays_in_the_gripper(wine: Stage) -> None:
     wine.until(PICK, lambda: wine.passed == 1)
     wine.until(POUR, lambda: wine.upright("wine_bottle") < 0.7)
-    assert wine.step(PUT) == POUR  # the hand is not free yet
+    assert wine.step(PUT) == POUR  # the gripper is not free yet
     wine.until(PUT, lambda: wine.step(PUT) == PUT)
     assert wine.upright("wine_bottle") > 0.95 and wine.pours == 0
     height = float(wine.env.world().bottom_m("wine_bottle")[0])

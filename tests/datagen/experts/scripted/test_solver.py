@@ -45,7 +45,7 @@ def test_oracle_picks_up_again_what_was_lost() -> None:
     while int(env.progress.stage[0]) < 1:
         env.step(solver.action())
     free = torch.tensor([[-0.15, 0.0, 0.03]])
-    env.objects["cookies"].set_pose(Pose.create_from_pq(free))  # out of the hand, back onto the table
+    env.objects["cookies"].set_pose(Pose.create_from_pq(free))  # out of the gripper, back onto the table
     assert play(env, solver)[0]
     env.close()
 

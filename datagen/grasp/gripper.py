@@ -1,4 +1,4 @@
-"""The Panda's open hand as boxes, and whether points are in the way of it."""
+"""The Panda's open gripper as boxes, and whether points are in the way of it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 MAX_WIDTH_M = 0.08  # between the open fingers
 TIP_M = 0.0095  # from the TCP to the ends of the fingers
-SWEPT_M = 0.20  # the hand comes along its approach: what is up to here behind the TCP is in its way
+SWEPT_M = 0.20  # the gripper comes along its approach: what is up to here behind the TCP is in its way
 HALF_ACROSS_M = 0.032  # of the widest part, the palm
 HALF_ALONG_M = 0.104  # of the palm, in the closing direction
 
@@ -21,7 +21,7 @@ PARTS = (
 
 
 def in_the_way(points: np.ndarray, room_m: float) -> int:
-    """How many of the points [P, 3] the open hand would hit, or miss by less than `room_m`.
+    """How many of the points [P, 3] the open gripper would hit, or miss by less than `room_m`.
 
     points: from the TCP, in the frame of a `Grasp`: approach, closing direction, across.
     """

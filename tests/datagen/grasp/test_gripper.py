@@ -1,11 +1,11 @@
-"""The boxes of the hand, against points whose places in it are known."""
+"""The boxes of the gripper, against points whose places in it are known."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from datagen.grasp.hand import in_the_way
+from datagen.grasp.gripper import in_the_way
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from datagen.grasp.hand import in_the_way
         ((-0.05, 0.10, 0.03), True),  # at its corner
         ((-0.05, 0.10, 0.04), False),
         ((-0.03, 0.0, 0.0), False),  # between the fingers, under the palm
-        ((-0.30, 0.0, 0.0), False),  # behind where the hand comes from
+        ((-0.30, 0.0, 0.0), False),  # behind where the gripper comes from
     ],
 )
 def test_points(point: tuple[float, float, float], hit: bool) -> None:
