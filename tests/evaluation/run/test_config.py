@@ -72,22 +72,22 @@ def test_images_are_taken_as_often_as_somebody_looks() -> None:
     assert play.images_every("random") is None
 
 
-def test_the_rows_of_the_shipped_file() -> None:
+def test_the_agent_configs_of_the_shipped_file() -> None:
     settings = load_config(EvaluationFile, ROOT / "configs/eval/arena.yaml")
     assert next(iter(settings.agent_configs)) == "predimem" and settings.episodes == 20 and not settings.tasks
-    for name, row in settings.agent_configs.items():
-        assert (row.actor == "skills") == ("-skills" in name)
-        assert row.against is None or row.against in settings.agent_configs
+    for name, config in settings.agent_configs.items():
+        assert (config.actor == "skills") == ("-skills" in name)
+        assert config.against is None or config.against in settings.agent_configs
     assert set(missing_weights(settings.agent_configs, None)) == {"reactive"}  # for its 4 MB
     assert settings.agent_configs["oracle-memory"].weights == ("arena-actor",)
     assert settings.agent_configs["oracle-memory-skills"].weights == ()
 
 
 def test_results_of_earlier_versions_say_how_they_were_played(tmp_path: Path) -> None:
-    rows = {"ours": {"planner": "truth", "actor": "skills", "memory": {}, "weights": {"arena-planner": "ab"}}}
+    agents = {"ours": {"planner": "truth", "actor": "skills", "memory": {}, "weights": {"arena-planner": "ab"}}}
     play = {"suite": "arena", "weights": "there", "rendering": "stock", "image_px": 64, "actor_camera_every": 3}
     path = tmp_path / "results.json"
-    old = {"schema": 1, "suite": "arena", "suite_version": "arena 1", "provenance": {"play": play, "rows": rows}}
+    old = {"schema": 1, "suite": "arena", "suite_version": "arena 1", "provenance": {"play": play, "rows": agents}}
     path.write_text(json.dumps(old))
     results = read_results(path)
     assert (results["benchmark"], results["benchmark_version"]) == ("arena", "arena 1")
