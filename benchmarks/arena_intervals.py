@@ -2,8 +2,8 @@
 
     python benchmarks/arena_intervals.py results/*.json
 
-Run it after a change of how they are worked out. Episodes, rates and p-values must come out as they were: a file in which
-one does not is left as it is, and named.
+Run it after a change of how they are worked out. Episodes, rates and p-values must come out as they were: a file in
+which one does not is left as it is, and named.
 """
 
 from __future__ import annotations

@@ -28,13 +28,11 @@ def main() -> None:
     for which in (args.first, args.second):
         path, _, agent = which.rpartition(":")
         results = read_results(path)
-        chosen = [
-            record | {"agent": which, "metrics": {}} for record in episodes_of(results) if record["agent"] == agent
-        ]
-        if not chosen:
+        own = [record for record in episodes_of(results) if record["agent"] == agent]
+        if not own:
             known = ", ".join(dict.fromkeys(record["agent"] for record in episodes_of(results)))
             parser.error(f"{which}: expected FILE:AGENT with an agent of that file; it has {known}")
-        records += chosen
+        records += [record | {"agent": which, "metrics": {}} for record in own]
         conditions.append({**results["provenance"]["play"], "version": results["benchmark_version"]})
     for name in conditions[0].keys() | conditions[1].keys():
         a, b = (each.get(name) for each in conditions)

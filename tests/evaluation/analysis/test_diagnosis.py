@@ -27,11 +27,8 @@ def record(agent: str, status: str, cause: str = "", task: str = "wine", **more:
 def test_episodes_are_counted_by_cause_and_stage_and_errors_are_none() -> None:
     records = [
         *(record("a", "failure", "motor failure"), record("a", "failure", "motor failure"), record("a", "success")),
-        *(
-            record("a", "failure", "timeout"),
-            record("a", "error", "timeout"),
-            record("b", "success", memory_errors=None),
-        ),
+        *(record("a", "failure", "timeout"), record("a", "error", "timeout")),
+        record("b", "success", memory_errors=None),
     ]
     found = diagnose(records, ["a", "b"])
     assert (found["a"]["n"], found["a"]["failed"]) == (4, 3)

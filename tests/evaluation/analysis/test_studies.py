@@ -32,7 +32,7 @@ def test_a_study_is_drawn_and_shown(tmp_path: Path) -> None:
     assert 'src="study-memory.svg"' in (tmp_path / "report.html").read_text()
 
 
-def test_the_shipped_studies_name_rows_that_are_there() -> None:
+def test_the_shipped_studies_name_agents_that_are_there() -> None:
     settings = evaluation_settings(ROOT / "configs/eval/arena_studies.yaml", {})
     assert {len(study.values) for study in settings.studies.values()} == {3, 4, 5}
     assert all(agent.actor == "skills" for agent in settings.agent_configs.values())
@@ -58,7 +58,7 @@ def test_missing_weights_name_their_recipe(tmp_path: Path) -> None:
         assert (ROOT / recipe).is_file(), recipe
 
 
-def test_rows_whose_weights_are_missing(tmp_path: Path) -> None:
+def test_agents_whose_weights_are_missing(tmp_path: Path) -> None:
     agents = {"a": AgentConfig("x", "skills"), "b": AgentConfig("y", "z"), "c": AgentConfig("oracle", "skills")}
     (tmp_path / "x").mkdir()
     (tmp_path / "y").mkdir()

@@ -10,6 +10,7 @@ import pytest
 
 from predimem.agent.config import AgentConfig
 from predimem.core.config import ConfigError, load_config
+from predimem.evaluation.analysis.compact import episodes_of
 from predimem.evaluation.run.config import EvaluationFile, PlayConfig, evaluation_settings, played_with, read_results
 from predimem.evaluation.run.migrations import modern_results
 from predimem.evaluation.run.names import missing_weights
@@ -127,6 +128,12 @@ def test_the_built_in_agents_of_earlier_results_have_their_weights() -> None:
         },
     }  # fmt: skip
     assert modern_results(results) == results
+
+
+def test_shipped_episode_records_have_their_trajectory_fingerprints() -> None:
+    for path in sorted((ROOT / "results").glob("*.json")):
+        records = episodes_of(read_results(path))
+        assert records and all(len(r["trajectory"]) == 16 for r in records if r["status"] != "error"), path
 
 
 def test_settings_of_earlier_versions_are_read(tmp_path: Path) -> None:

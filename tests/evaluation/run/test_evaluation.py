@@ -101,9 +101,8 @@ def test_agent_configs_come_and_go_but_do_not_change(tmp_path: Path) -> None:
     run_evaluation(small, partial(FakePlayer, agent_configs={"predimem": {"actor": "skills"}}))
     both = config(**vars_of(small, agents=("predimem", "reactive")))
     agents = {"predimem": {"actor": "skills"}, "reactive": {"actor": "learned"}}
-    results = run_evaluation(
-        both, partial(FakePlayer, kill_seed=900_000, agent_configs=agents)
-    )  # kills unless reactive
+    kills = partial(FakePlayer, kill_seed=900_000, agent_configs=agents)  # unless reactive
+    results = run_evaluation(both, kills)
     assert [e["status"] for e in results["episodes"]] == ["success", "success"]
     assert results["comparisons"]["results"]["all tasks"]["reactive"]["n"] == 1
     run_evaluation(small, partial(FakePlayer, agent_configs={"predimem": {"actor": "skills"}}))
