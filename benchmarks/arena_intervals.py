@@ -2,8 +2,8 @@
 
     python benchmarks/arena_intervals.py results/*.json
 
-For after a change of how they are worked out. Episodes, rates and p-values must come out as they were: a file in which
-one does not is left as it is, and named.
+Run it after a change of how they are worked out. Episodes, rates and p-values must come out as they were: a file in
+which one does not is left as it is, and named.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ def anew(text: str) -> str:
     """The compact file with what follows from its episodes worked out again."""
     results = json.loads(text)
     tasks, agents, references = (results["config"][name] for name in ("tasks", "agents", "references"))
-    rows = [row | {"metrics": {}} for row in episodes_of(results)]
+    records = [record | {"metrics": {}} for record in episodes_of(results)]
     categories = {name: entry["tasks"] for name, entry in results["categories"].items()}
     follows: dict[str, Any] = {
-        "mean": summarise_means(rows, agents, tasks),
-        "categories": summarise_categories(rows, agents, tasks, categories),
+        "mean": summarise_means(records, agents, tasks),
+        "categories": summarise_categories(records, agents, tasks, categories),
     }
     if len(agents) > 1:
-        follows["comparisons"] = overall(compare(rows, tasks, agents, references, categories), tasks)
+        follows["comparisons"] = overall(compare(records, tasks, agents, references, categories), tasks)
     lines = text.splitlines(keepends=True)
     for name, value in follows.items():
         (place,) = (number for number, line in enumerate(lines) if line.startswith(f'"{name}": '))

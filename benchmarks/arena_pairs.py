@@ -23,23 +23,23 @@ def main() -> None:
     parser.add_argument("first", help="FILE:AGENT")
     parser.add_argument("second", help="FILE:AGENT")
     args = parser.parse_args()
-    rows: list[dict[str, Any]] = []
+    records: list[dict[str, Any]] = []
     conditions = []
     for which in (args.first, args.second):
         path, _, agent = which.rpartition(":")
         results = read_results(path)
-        chosen = [row | {"agent": which, "metrics": {}} for row in episodes_of(results) if row["agent"] == agent]
-        if not chosen:
-            known = ", ".join(dict.fromkeys(row["agent"] for row in episodes_of(results)))
+        own = [record for record in episodes_of(results) if record["agent"] == agent]
+        if not own:
+            known = ", ".join(dict.fromkeys(record["agent"] for record in episodes_of(results)))
             parser.error(f"{which}: expected FILE:AGENT with an agent of that file; it has {known}")
-        rows += chosen
+        records += [record | {"agent": which, "metrics": {}} for record in own]
         conditions.append({**results["provenance"]["play"], "version": results["benchmark_version"]})
     for name in conditions[0].keys() | conditions[1].keys():
         a, b = (each.get(name) for each in conditions)
         if a != b and name != "weights":
             print(f"other conditions: {name} {a} and {b}")
-    tasks = list(dict.fromkeys(row["task"] for row in rows))
-    found = compare(rows, tasks, [args.first, args.second], categories=ARENA.categories(tasks))["results"]
+    tasks = list(dict.fromkeys(record["task"] for record in records))
+    found = compare(records, tasks, [args.first, args.second], categories=ARENA.categories(tasks))["results"]
     print("| | pairs | first alone | second alone | p | CSR, first minus second |\n|---|---:|---:|---:|---:|---|")
     for name in found:
         pair = found[name].get(args.second)

@@ -61,15 +61,15 @@ def results_of(name: str) -> dict[str, Any]:
 
 @cache
 def episodes(which: Which) -> list[dict[str, Any]]:
-    return [row | {"metrics": {}} for row in episodes_of(results_of(which[0])) if row["agent"] == which[1]]
+    return [record | {"metrics": {}} for record in episodes_of(results_of(which[0])) if record["agent"] == which[1]]
 
 
 @cache
 def means(which: Which, category: str = "") -> dict[str, Any]:
     """TSR and CSR with their intervals, over all tasks or over those of one category."""
     members = results_of(which[0])["categories"][category]["tasks"] if category else None
-    rows = [row for row in episodes(which) if members is None or row["task"] in members]
-    return summarise_means(rows, [which[1]], list(dict.fromkeys(row["task"] for row in rows)))[which[1]]
+    records = [record for record in episodes(which) if members is None or record["task"] in members]
+    return summarise_means(records, [which[1]], list(dict.fromkeys(record["task"] for record in records)))[which[1]]
 
 
 def tsr(cell: dict[str, Any]) -> str:
@@ -108,9 +108,9 @@ def pairs(pairings: Sequence[tuple[Which, Which]]) -> str:
 
 
 def _pair(first: Which, second: Which) -> tuple[object, ...]:
-    rows = [*episodes(first), *episodes(second)]
-    tasks = list(dict.fromkeys(row["task"] for row in rows))
-    found = compare(rows, tasks, [first[1], second[1]])["results"]["all tasks"][second[1]]
+    records = [*episodes(first), *episodes(second)]
+    tasks = list(dict.fromkeys(record["task"] for record in records))
+    found = compare(records, tasks, [first[1], second[1]])["results"]["all tasks"][second[1]]
     low, high = 100 * found["csr_difference_ci_low"], 100 * found["csr_difference_ci_high"]
     difference = f"{100 * found['csr_difference']:+.1f} [{low:+.0f}, {high:+.0f}]"
     counts = (found["n"], found["only_reference"], found["only_other"], f"{found['p_value']:.1g}")

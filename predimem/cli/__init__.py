@@ -19,12 +19,17 @@ class InPanels(TyperGroup):
         return sorted(commands, key=lambda name: PANELS.index(commands[name].rich_help_panel))  # type: ignore[attr-defined]
 
 
-app = typer.Typer(cls=InPanels, no_args_is_help=True, add_completion=False, help="Memory for robot policies.")
+app = typer.Typer(
+    cls=InPanels,
+    no_args_is_help=True,
+    add_completion=False,
+    help="Memory for robot policies: make data, train, evaluate and serve.",
+)
 
 
 @app.command("doctor", rich_help_panel=MACHINE)
 def check_machine() -> None:
-    """Say what was found on this machine and how to mend what is missing."""
+    """Say what this machine has, and how to mend what is missing."""
     from predimem.cli import doctor
 
     raise typer.Exit(doctor.run())

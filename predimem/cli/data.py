@@ -1,4 +1,4 @@
-"""`predimem data`: statistics, a plot and a video of episodes."""
+"""`predimem data`: shows statistics, a plot and a video of episodes."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ import typer
 
 from predimem.cli.options import EpisodeFile, Episodes
 
-app = typer.Typer(no_args_is_help=True, help="Look at episodes.")
+app = typer.Typer(no_args_is_help=True, help="Look at episodes: statistics, plots and videos.")
 
 
 @app.command("stats")
 def data_stats(
     episodes: Episodes,
-    out: Annotated[Path | None, typer.Option(help="File (.md or .json); default: Markdown to the terminal.")] = None,
-    verify: Annotated[bool, typer.Option(help="Hold every file to its checksum, which reads all of it.")] = True,
+    out: Annotated[
+        Path | None, typer.Option(help="File for the statistics (.md or .json); default: print Markdown.")
+    ] = None,
+    verify: Annotated[bool, typer.Option(help="Compare every file with its checksum, which takes longer.")] = True,
 ) -> None:
-    """Yield, lengths, keyframes, retries and sizes of a folder of episodes, beside the paper's."""
+    """Print yield, lengths, keyframes, retries and sizes of a folder of episodes, beside those of RoboMemArena."""
     from datagen.inspect.statistics import data_statistics
     from datagen.inspect.statistics_page import page
 
@@ -38,9 +40,9 @@ def data_stats(
 @app.command("plot")
 def data_plot(
     episode: EpisodeFile,
-    out: Annotated[Path, typer.Option(help="The image (.png, .svg, .pdf).")],
+    out: Annotated[Path, typer.Option(help="File for the image (.png, .svg or .pdf).")],
 ) -> None:
-    """Speed, gripper, keyframes and subtasks of an episode of the arena over time, with images."""
+    """Plot an episode of the arena: speed, gripper, keyframes and subtasks over time, with images."""
     from datagen.inspect.plots import keyframe_config, plot_episode
     from predimem.core.episodes import load_episode
 
@@ -51,10 +53,10 @@ def data_plot(
 @app.command("show")
 def data_show(
     episode: EpisodeFile,
-    out: Annotated[Path, typer.Option(help="The video (.mp4).")],
-    speed: Annotated[float, typer.Option(help="How many times as fast as the robot.")] = 2.0,
+    out: Annotated[Path, typer.Option(help="File for the video (.mp4).")],
+    speed: Annotated[float, typer.Option(help="How many times as fast as the robot the video runs.")] = 2.0,
 ) -> None:
-    """A video of an episode: all cameras, the subtask, a flash at each keyframe."""
+    """Make a video of an episode, with all cameras, the subtask and a flash at each keyframe."""
     from datagen.inspect.show import show_episode
     from predimem.core.episodes import load_episode
 

@@ -1,4 +1,4 @@
-"""Commands that play a benchmark and count: `eval`, `demo`, and `harness` for the benchmark's own code."""
+"""Commands that play a benchmark and count successes: `eval`, `demo`, and `harness` for the benchmark's own code."""
 
 from __future__ import annotations
 
@@ -19,31 +19,68 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    config: Annotated[Path | None, typer.Option(help="What to play, see configs/eval/; options override it.")] = None,
-    tasks: Annotated[str | None, typer.Option(help="Tasks or task files, comma-separated; default: all.")] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(help="YAML file that says what to play, see configs/eval/; the options below override it."),
+    ] = None,
+    tasks: Annotated[
+        str | None, typer.Option(help="Names of tasks, or task files, comma-separated; default: all tasks.")
+    ] = None,
     benchmark: BenchmarkOption = None,
     agents: Annotated[
-        str | None, typer.Option("--agent", "--agents", help="Agents, comma-separated; default: predimem.")
+        str | None,
+        typer.Option(
+            "--agent",
+            "--agents",
+            help="Names of agents, comma-separated; default: predimem, with --config all of the file.",
+        ),
     ] = None,
-    episodes: Annotated[int | None, typer.Option(help="Episodes per task and agent; default: 100.")] = None,
-    seed_start: Annotated[int | None, typer.Option(help="First seed, the same for all agents.")] = None,
-    out: Annotated[str | None, typer.Option(help="Folder for everything; default: runs/eval.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes; each has its own simulator and models.")] = None,
+    episodes: Annotated[
+        int | None, typer.Option(help="How many episodes to play of each task with each agent; default: 100.")
+    ] = None,
+    seed_start: Annotated[
+        int | None, typer.Option(help="Seed of the first episode; all agents play the same seeds.")
+    ] = None,
+    out: Annotated[
+        str | None, typer.Option(help="Folder for everything that the command writes; default: runs/eval.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="How many processes play side by side; each has its own simulator and models.")
+    ] = None,
     weights: Weights = None,
-    time: Annotated[str | None, typer.Option(help="`simulated` (repeatable, default) or `real`.")] = None,
-    s1_latency: Annotated[int | None, typer.Option(help="Simulated S1 latency, control steps; default: 1.")] = None,
-    s2_latency: Annotated[int | None, typer.Option(help="Simulated S2 latency, control steps; default: 2.")] = None,
-    rendering: Annotated[str | None, typer.Option(help="mikasa: `stock` (default) or `fast` meshes.")] = None,
-    image_px: Annotated[int | None, typer.Option(help="arena: width and height of the images.")] = None,
-    videos: Annotated[int | None, typer.Option(help="Videos per task and agent; default: 2, arena 0.")] = None,
-    clips: Annotated[int | None, typer.Option(help="Clips of failures per agent and cause; default: 0.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Start again, do not resume.")] = False,
-    retry_errors: Annotated[bool, typer.Option("--retry-errors", help="Replay those that crashed.")] = False,
-    verify: Annotated[Path | None, typer.Option(help="A results.json: play some of its episodes again.")] = None,
-    sample: Annotated[int, typer.Option(help="--verify: how many, drawn at random.")] = 10,
-    sample_seed: Annotated[int, typer.Option(help="--verify: of the drawing.")] = 0,
+    time: Annotated[
+        str | None, typer.Option(help="How time passes: `simulated` (default; every run comes out the same) or `real`.")
+    ] = None,
+    s1_latency: Annotated[
+        int | None, typer.Option(help="How many control steps late S1 answers in simulated time; default: 1.")
+    ] = None,
+    s2_latency: Annotated[
+        int | None, typer.Option(help="How many control steps late S2 answers in simulated time; default: 2.")
+    ] = None,
+    rendering: Annotated[str | None, typer.Option(help="Meshes of mikasa: `stock` (default) or `fast`.")] = None,
+    image_px: Annotated[int | None, typer.Option(help="Width and height of the images of the arena.")] = None,
+    videos: Annotated[
+        int | None, typer.Option(help="How many episodes of each task and agent to film; default: 2, in the arena 0.")
+    ] = None,
+    clips: Annotated[
+        int | None, typer.Option(help="How many failures of each agent and cause to film; default: 0.")
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Throw away what the folder holds, and begin anew.")
+    ] = False,
+    retry_errors: Annotated[
+        bool, typer.Option("--retry-errors", help="Play those episodes again that ended in an error.")
+    ] = False,
+    verify: Annotated[
+        Path | None, typer.Option(help="Play some episodes of this results file again, and compare how they come out.")
+    ] = None,
+    sample: Annotated[int, typer.Option(help="With --verify: how many episodes to draw at random.")] = 10,
+    sample_seed: Annotated[int, typer.Option(help="With --verify: the seed of the drawing.")] = 0,
 ) -> None:
-    """Play a benchmark and write results.json, report.html and videos. Ctrl-C, then again: resumes."""
+    """Play a benchmark, and write results.json, report.html and videos.
+
+    After Ctrl-C the same command goes on where it was interrupted.
+    """
     if verify is not None:
         return _verify(verify, sample, sample_seed, workers or 1, weights)
     from predimem.evaluation.run.config import evaluation_settings
@@ -61,10 +98,10 @@ def evaluate(
 
 def demo(
     out: Out = Path("runs/demo"),
-    episodes: Annotated[int, typer.Option(help="Episodes per task and agent.")] = 5,
+    episodes: Annotated[int, typer.Option(help="How many episodes to play of each task with each agent.")] = 5,
     workers: Workers = 2,
 ) -> None:
-    """PrediMem at laptop size: the shipped planner and actor play RememberColor 3, 5 and 9 in SAPIEN."""
+    """See PrediMem on a laptop: the shipped planner and actor play RememberColor 3, 5 and 9 in simulation."""
     from predimem.evaluation.run.config import evaluation_settings
 
     given = {"tasks": [f"RememberColor{n}-VLA-v0" for n in (3, 5, 9)], "agents": ["predimem", "no-keyframes"]}
@@ -76,7 +113,9 @@ def harness(
     tasks: Tasks,
     agents: Agents = "predimem",
     benchmark: BenchmarkOption = None,
-    episodes: Annotated[int, typer.Option(help="Episodes per task; MIKASA's protocol has 50.")] = 50,
+    episodes: Annotated[
+        int, typer.Option(help="How many episodes to play of each task; MIKASA's protocol has 50.")
+    ] = 50,
     out: Out = Path("runs/harness"),
     weights: Weights = None,
 ) -> None:
@@ -141,7 +180,7 @@ def _evaluate(settings: EvaluationFile, overwrite: bool = False, retry_errors: b
 
 
 def _agents_with_weights(settings: EvaluationFile) -> tuple[str, ...]:
-    """All agents of the file but those whose weights are missing, which are named, unless all weights are missing."""
+    """All agents of the file but those whose weights are missing; they are named. If all are missing, all agents."""
     from predimem.evaluation.run.names import missing_weights
 
     configs = settings.agent_configs

@@ -1,4 +1,4 @@
-"""`predimem export` and `predimem import`: episodes in the formats of other tools."""
+"""`predimem export` and `predimem import`: exchange episodes in the formats of other tools."""
 
 from __future__ import annotations
 
@@ -11,19 +11,27 @@ import typer
 from predimem.cli.options import Episodes, Out
 
 export_app = typer.Typer(no_args_is_help=True, help="Write episodes in the formats of other tools.")
-import_app = typer.Typer(no_args_is_help=True, help="Read data sets of others as episodes.")
+import_app = typer.Typer(no_args_is_help=True, help="Read the data sets of others as episodes.")
 
 
 @export_app.command("sft")
 def export_sft(
     episodes: Episodes,
     out: Out,
-    config: Annotated[Path | None, typer.Option(help="Recipe, see configs/planner/; default: the paper's.")] = None,
-    images: Annotated[str | None, typer.Option(help="`png` (files) or `base64`; default: the config's.")] = None,
-    samples: Annotated[int | None, typer.Option(help="Lines; default: the config's.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of the drawing; default: the config's.")] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="YAML file of the training, see configs/planner/; default: as in the paper.")
+    ] = None,
+    images: Annotated[
+        str | None, typer.Option(help="How images are written: `png` (files) or `base64`; default: as in the config.")
+    ] = None,
+    samples: Annotated[
+        int | None, typer.Option(help="How many training examples to write; default: as in the config.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed with which examples are drawn; default: as in the config.")
+    ] = None,
 ) -> None:
-    """The JSONL that ms-swift trains S2 with, as `predimem train planner` makes it (RoboMemArena, §8)."""
+    """Write the JSONL that ms-swift trains S2 with, as `predimem train planner` makes it (RoboMemArena, §8)."""
     from planner.dataset import write_training_data
     from planner.prompt import PromptConfig
     from planner.train import TrainConfig
@@ -45,7 +53,10 @@ def export_sft(
 
 @export_app.command("robomemarena")
 def export_hdf5(episodes: Episodes, out: Out) -> None:
-    """RoboMemArena's HDF5 files, one for each subtask. Ctrl-C, then again: goes on."""
+    """Write RoboMemArena's HDF5 files, one for each subtask.
+
+    After Ctrl-C the same command goes on where it was interrupted.
+    """
     from datagen.export.robomemarena import export_robomemarena
 
     print(f"{export_robomemarena(episodes, out)} files in {out}")
@@ -55,9 +66,12 @@ def export_hdf5(episodes: Episodes, out: Out) -> None:
 def export_to_lerobot(
     episodes: Episodes,
     out: Out,
-    robot: Annotated[str, typer.Option(help="LeRobot's `robot_type`.")] = "panda",
+    robot: Annotated[str, typer.Option(help="The `robot_type` that LeRobot reads.")] = "panda",
 ) -> None:
-    """A LeRobotDataset, v3.0: parquet, MP4 and tables. Ctrl-C, then again: goes on."""
+    """Write a LeRobotDataset, version 3.0: parquet, MP4 and tables.
+
+    After Ctrl-C the same command goes on where it was interrupted.
+    """
     from datagen.export.lerobot import export_lerobot
 
     print(f"{export_lerobot(episodes, out, robot)} episodes in {out}")
@@ -65,12 +79,14 @@ def export_to_lerobot(
 
 @export_app.command("rerun")
 def export_to_rerun(
-    episode: Annotated[str, typer.Argument(help="An episode's file; with --state-dir the id of a served episode.")],
+    episode: Annotated[
+        str, typer.Argument(help="The file of an episode; with --state-dir the id of a served episode.")
+    ],
     out: Annotated[Path, typer.Option(help="The file to write, such as episode.rrd.")],
     state_dir: Annotated[Path | None, typer.Option(help="Folder in which `predimem serve` keeps episodes.")] = None,
-    control_hz: Annotated[float, typer.Option(help="Control steps a second of a served episode.")] = 20.0,
+    control_hz: Annotated[float, typer.Option(help="How many control steps a served episode has in a second.")] = 20.0,
 ) -> None:
-    """One episode for the Rerun viewer: images, subtasks, keyframes and numbers over time."""
+    """Write one episode for the Rerun viewer, which shows images, subtasks, keyframes and numbers over time."""
     from predimem.serving.rerun import recording_of_episode, recording_of_kept, write_rerun
 
     if state_dir is None:
@@ -87,7 +103,10 @@ def import_hdf5(
     data: Annotated[Path, typer.Option(help="Folder with <category>/<task>_dataset/subtask_data/*.hdf5.")],
     out: Out,
 ) -> None:
-    """RoboMemArena's HDF5 files, released or exported, as episodes. Ctrl-C, then again: goes on."""
+    """Read RoboMemArena's HDF5 files, released or exported, as episodes.
+
+    After Ctrl-C the same command goes on where it was interrupted.
+    """
     from datagen.export.robomemarena_import import import_robomemarena
 
     print(f"{import_robomemarena(data, out)} episodes in {out}")

@@ -11,15 +11,26 @@ from predimem.cli.options import Workers, split
 
 
 def datagen(
-    config: Annotated[Path, typer.Option(help="What to make.")] = Path("configs/datagen.yaml"),
-    out: Annotated[str | None, typer.Option(help="Folder for the episodes; default: the config's.")] = None,
+    config: Annotated[Path, typer.Option(help="YAML file that says what data to make, see configs/.")] = Path(
+        "configs/datagen.yaml"
+    ),
+    out: Annotated[str | None, typer.Option(help="Folder for the data; default: as in the config.")] = None,
     workers: Workers = 1,
-    ray: Annotated[str | None, typer.Option(help="Run on Ray: a cluster's address, or `local`.")] = None,
-    tasks: Annotated[str | None, typer.Option(help="Of the arena: tasks or task files, comma-separated.")] = None,
-    episodes: Annotated[int | None, typer.Option(help="Of the arena: seeds of each task.")] = None,
-    retry_errors: Annotated[bool, typer.Option("--retry-errors", help="Play again what ended in an error.")] = False,
+    ray: Annotated[str | None, typer.Option(help="Run on Ray: the address of a cluster, or `local`.")] = None,
+    tasks: Annotated[
+        str | None, typer.Option(help="Tasks of the arena, or task files, comma-separated; default: as in the config.")
+    ] = None,
+    episodes: Annotated[
+        int | None, typer.Option(help="How many seeds of each task of the arena; default: as in the config.")
+    ] = None,
+    retry_errors: Annotated[
+        bool, typer.Option("--retry-errors", help="Play those episodes again that ended in an error.")
+    ] = False,
 ) -> None:
-    """Make demonstrations: of the arena from perception, of mikasa by its expert. Ctrl-C, then again: resumes."""
+    """Make training data, such as demonstrations of the arena (from perception) or of MIKASA (by its expert).
+
+    After Ctrl-C the same command goes on where it was interrupted.
+    """
     from datagen.command import make_data
 
     changes = {"out": out, "tasks": None if tasks is None else tuple(split(tasks)), "episodes": episodes}
@@ -28,14 +39,18 @@ def datagen(
 
 
 def decompose(
-    task: Annotated[str, typer.Option(help="Task of the arena: number, name, Gymnasium id, or file (.py).")],
+    task: Annotated[str, typer.Option(help="The task of the arena: a number, a name, a Gymnasium id or a file (.py).")],
     seed: Annotated[int, typer.Option(help="Seed of the episode.")] = 0,
-    instruction: Annotated[str | None, typer.Option(help="Other words for the task; default: its own.")] = None,
-    endpoint: Annotated[str | None, typer.Option(help="Ask a model at this OpenAI-compatible address.")] = None,
-    model: Annotated[str | None, typer.Option(help="The model's name at the endpoint.")] = None,
+    instruction: Annotated[
+        str | None, typer.Option(help="Other words for the task; default: the task's own instruction.")
+    ] = None,
+    endpoint: Annotated[
+        str | None, typer.Option(help="Ask a model at this OpenAI-compatible address; default: use rules.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="The name of the model at that address.")] = None,
     out: Annotated[Path | None, typer.Option(help="File for the JSON; default: standard output.")] = None,
 ) -> None:
-    """Break an instruction of the arena down into steps: by rules, or by a model that sees the scene."""
+    """Break an instruction of the arena down into steps, by rules or by a model that sees the scene."""
     from datagen.decompose.command import decompose_episode
 
     decompose_episode(task, seed, instruction, endpoint, model, out)

@@ -6,16 +6,22 @@ from typing import Annotated
 import typer
 
 Out = Annotated[Path, typer.Option(help="Folder for everything that the command writes.")]
-Workers = Annotated[int, typer.Option(help="Processes; each builds its own simulator and models.")]
-Weights = Annotated[str | None, typer.Option(help="Folder with planner/, actor/, ...; default: shipped.")]
+Workers = Annotated[
+    int, typer.Option(help="How many processes work side by side; each has its own simulator and models.")
+]
+Weights = Annotated[
+    str | None, typer.Option(help="Folder with the weights (planner/, actor/, ...); default: the shipped weights.")
+]
 BenchmarkOption = Annotated[
     str | None,
-    typer.Option("--benchmark", "--suite", help="`mikasa` (default), `arena`, or the Python file of your own."),
+    typer.Option(
+        "--benchmark", "--suite", help="The benchmark: `mikasa` (default), `arena`, or the Python file of your own."
+    ),
 ]
-Agents = Annotated[str, typer.Option("--agent", "--agents", help="Agents, comma-separated.")]
-Tasks = Annotated[str, typer.Option(help="Task ids, comma-separated.")]
-Episodes = Annotated[Path, typer.Option(help="Folder of episodes.")]
-EpisodeFile = Annotated[Path, typer.Argument(help="Episode, such as .../seed0000001000.h5.")]
+Agents = Annotated[str, typer.Option("--agent", "--agents", help="Names of agents, comma-separated.")]
+Tasks = Annotated[str, typer.Option(help="Names of tasks, comma-separated.")]
+Episodes = Annotated[Path, typer.Option(help="Folder with the episodes.")]
+EpisodeFile = Annotated[Path, typer.Argument(help="The file of an episode, such as .../seed0000001000.h5.")]
 
 
 def split(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""`predimem play`: one episode, filmed."""
+"""`predimem play`: plays one episode and films it."""
 
 from __future__ import annotations
 
@@ -16,18 +16,27 @@ FILM_PX = 256
 
 
 def play_one(
-    task: Annotated[str, typer.Option(help="Task; of the arena: number, name, Gymnasium id, or file (.py).")],
-    seed: Annotated[int, typer.Option(help="Seed of the episode.")] = 0,
-    agent: Annotated[str, typer.Option(help="`oracle`, `script`, `random`, or an agent of --config.")] = "oracle",
-    image_px: Annotated[int | None, typer.Option(help="arena: width and height of the images; default: 256.")] = None,
-    out: Annotated[Path, typer.Option(help="The video (.mp4), or the folder for it.")] = Path("runs/play"),
-    config: Annotated[Path | None, typer.Option(help="Agents and how they are played, see configs/eval/.")] = None,
+    task: Annotated[str, typer.Option(help="The task; in the arena a number, a name, a Gymnasium id or a file (.py).")],
+    seed: Annotated[int, typer.Option(help="Seed of the episode, which decides what it looks like.")] = 0,
+    agent: Annotated[
+        str, typer.Option(help="Who plays: `oracle`, `script`, `random`, or an agent of --config.")
+    ] = "oracle",
+    image_px: Annotated[
+        int | None, typer.Option(help="Width and height of the images of the arena; default: 256.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="File for the video (.mp4), or the folder for it.")] = Path("runs/play"),
+    config: Annotated[
+        Path | None, typer.Option(help="YAML file with agents and how they are played, see configs/eval/.")
+    ] = None,
     benchmark: Annotated[
-        str | None, typer.Option("--benchmark", "--suite", help="`arena` (default), `mikasa`, or your own file (.py).")
+        str | None,
+        typer.Option(
+            "--benchmark", "--suite", help="The benchmark: `arena` (default), `mikasa`, or the Python file of your own."
+        ),
     ] = None,
     weights: Weights = None,
 ) -> None:
-    """Play one episode and film it: both cameras, the subtask, the stages, the outcome."""
+    """Play one episode and film it: the video shows the cameras, the subtask, the stages and the outcome."""
     from predimem.envs.benchmark import load_benchmark
     from predimem.evaluation.run.benchmark_player import BenchmarkPlayer
     from predimem.evaluation.run.config import evaluation_settings

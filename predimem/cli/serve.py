@@ -1,4 +1,4 @@
-"""`predimem serve`: the models behind openpi's protocol."""
+"""`predimem serve`: serves the models in openpi's protocol."""
 
 from __future__ import annotations
 
@@ -12,21 +12,34 @@ from predimem.cli.options import Weights
 
 
 def serve(
-    config: Annotated[Path | None, typer.Option(help="Settings, see configs/serve.yaml; options override it.")] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(help="YAML file with settings, see configs/serve.yaml; the options below override it."),
+    ] = None,
     host: Annotated[str | None, typer.Option(help="Address to listen on; default: 127.0.0.1.")] = None,
-    port: Annotated[int | None, typer.Option(help="0: any; default: 8000.")] = None,
-    state_dir: Annotated[str | None, typer.Option(help="Folder in which episodes survive a restart.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on, 0 for any free one; default: 8000.")] = None,
+    state_dir: Annotated[
+        str | None, typer.Option(help="Folder in which episodes are kept, so that they survive a restart.")
+    ] = None,
     api_key_file: Annotated[str | None, typer.Option(help="File with the key that clients have to send.")] = None,
-    tls_certificate: Annotated[str | None, typer.Option(help="PEM file; needs --tls-key.")] = None,
-    tls_key: Annotated[str | None, typer.Option(help="PEM file; needs --tls-certificate.")] = None,
-    device: Annotated[str | None, typer.Option(help="Of the models, such as `cuda`; default: cpu.")] = None,
+    tls_certificate: Annotated[
+        str | None, typer.Option(help="PEM file with the TLS certificate; needs --tls-key.")
+    ] = None,
+    tls_key: Annotated[str | None, typer.Option(help="PEM file with the TLS key; needs --tls-certificate.")] = None,
+    device: Annotated[
+        str | None, typer.Option(help="Device that the models run on, such as `cuda`; default: cpu.")
+    ] = None,
     weights: Weights = None,
     ray: Annotated[
-        str | None, typer.Option(help="Replicas on a Ray cluster: `local`, `auto`, or its address. Needs --state-dir.")
+        str | None,
+        typer.Option(help="Run replicas on a Ray cluster: `local`, `auto`, or its address. Needs --state-dir."),
     ] = None,
-    replicas: Annotated[int | None, typer.Option(help="With --ray: how many; default: 2.")] = None,
+    replicas: Annotated[int | None, typer.Option(help="With --ray: how many replicas to run; default: 2.")] = None,
 ) -> None:
-    """Serve planner and actor to robots (openpi's protocol). SIGTERM or Ctrl-C: drains, then ends."""
+    """Serve planner and actor to robots, in openpi's protocol.
+
+    After SIGTERM or Ctrl-C the server answers what was asked, and ends.
+    """
     from predimem.serving.models import make_served
 
     try:

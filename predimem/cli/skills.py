@@ -1,4 +1,4 @@
-"""`predimem skills`: subtasks of the arena, one by one."""
+"""`predimem skills`: plays subtasks of the arena one by one."""
 
 from __future__ import annotations
 
@@ -16,14 +16,18 @@ SKILLS_CONFIG = Path("configs/datagen_actor_data.yaml")
 
 
 def play_skills(
-    config: Annotated[Path, typer.Option(help="Tasks, and how roll-outs are made.")] = SKILLS_CONFIG,
-    weights: Annotated[Path | None, typer.Option(help="An actor's folder; default: replay labels.")] = None,
-    episodes: Annotated[int, typer.Option(help="Roll-outs of each task.")] = 8,
-    chains: Annotated[float, typer.Option(help="Share that goes on with the next subtask after a success.")] = 1.0,
-    seed_start: Annotated[int, typer.Option(help="First seed.")] = EVALUATION_SEEDS_FROM,
-    out: Annotated[Path, typer.Option(help="File for the attempts, as JSON.")] = Path("runs/skills.json"),
+    config: Annotated[Path, typer.Option(help="YAML file with the tasks and how roll-outs are made.")] = SKILLS_CONFIG,
+    weights: Annotated[
+        Path | None, typer.Option(help="Folder of an actor; default: replay the labels of the memoryless expert.")
+    ] = None,
+    episodes: Annotated[int, typer.Option(help="How many roll-outs to play of each task.")] = 8,
+    chains: Annotated[
+        float, typer.Option(help="Share of roll-outs that go on with the next subtask after a success.")
+    ] = 1.0,
+    seed_start: Annotated[int, typer.Option(help="Seed of the first roll-out.")] = EVALUATION_SEEDS_FROM,
+    out: Annotated[Path, typer.Option(help="File for all attempts, as JSON.")] = Path("runs/skills.json"),
 ) -> None:
-    """How often subtasks of the arena succeed, one by one: an actor's, or label chunks replayed in physics."""
+    """Measure how often single subtasks of the arena succeed, with an actor or with labels replayed in physics."""
     from datagen.actor_data.config import ActorDataConfig
     from datagen.actor_data.evaluate import counts
     from datagen.actor_data.evaluate import play_skills as play

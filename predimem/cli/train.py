@@ -1,4 +1,4 @@
-"""`predimem train`: the planner and the actor."""
+"""`predimem train`: trains the planner, the actor, or everything for the arena."""
 
 from __future__ import annotations
 
@@ -14,18 +14,23 @@ from predimem.cli.options import split
 if TYPE_CHECKING:
     from actor.train import ActorTrainConfig
 
-app = typer.Typer(no_args_is_help=True, help="Train the planner (S2), the actor (S1), or all.")
+app = typer.Typer(no_args_is_help=True, help="Train the planner (S2), the actor (S1), or both for the arena.")
 
 
 @app.command("planner")
 def train_planner(
-    config: Annotated[Path, typer.Option(help="Recipe, see configs/planner/.")],
-    episodes: Annotated[str | None, typer.Option(help="Folder of episodes; default: the config's.")] = None,
-    out: Annotated[str | None, typer.Option(help="Folder of the run; default: the config's.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Training seed; default: the config's.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the `swift sft` command line.")] = False,
+    config: Annotated[Path, typer.Option(help="YAML file of the training, see configs/planner/.")],
+    episodes: Annotated[str | None, typer.Option(help="Folder with the episodes; default: as in the config.")] = None,
+    out: Annotated[
+        str | None, typer.Option(help="Folder for checkpoints and weights; default: as in the config.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the training; default: as in the config.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the `swift sft` command line.")] = False,
 ) -> None:
-    """Train S2 with ms-swift and export a plain Qwen3-VL checkpoint. Ctrl-C, then again: resumes."""
+    """Train S2 with ms-swift, and export a plain Qwen3-VL checkpoint.
+
+    After Ctrl-C the same command goes on where it was interrupted.
+    """
     from planner.train import train
 
     exported = train(config, episodes=episodes, out=out, seed=seed, dry_run=dry_run)
@@ -35,12 +40,23 @@ def train_planner(
 
 @app.command("arena")
 def train_arena(
-    config: Annotated[Path, typer.Option(help="What to train from which data.")] = Path("configs/train_arena.yaml"),
-    out: Annotated[str | None, typer.Option(help="Folder for everything; default: the config's.")] = None,
-    only: Annotated[str, typer.Option(help="Stages or kinds of them, comma-separated, and what they need.")] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the stages and whether they are done.")] = False,
+    config: Annotated[Path, typer.Option(help="YAML file that says what to train from which data.")] = Path(
+        "configs/train_arena.yaml"
+    ),
+    out: Annotated[
+        str | None, typer.Option(help="Folder for everything that the command writes; default: as in the config.")
+    ] = None,
+    only: Annotated[
+        str, typer.Option(help="Only run these stages, or kinds of stages, and what they need; comma-separated.")
+    ] = "",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only print the stages, and whether they are done.")
+    ] = False,
 ) -> None:
-    """Generate all data and train all models that play the arena. Ctrl-C, then again: goes on."""
+    """Generate all data, and train all models that play the arena.
+
+    After Ctrl-C the same command goes on where it was interrupted.
+    """
     from predimem.core.config import load_config
     from predimem.pipelines.retrain import RetrainConfig, choose_stages, plan_stages
     from predimem.pipelines.stages import is_done, run_stages, shown
@@ -59,15 +75,18 @@ def train_arena(
 
 @app.command("actor")
 def train_actor(
-    config: Annotated[Path, typer.Option(help="Recipe, see configs/actor/.")],
-    episodes: Annotated[str | None, typer.Option(help="Folder of episodes; default: the config's.")] = None,
-    out: Annotated[str | None, typer.Option(help="Folder of the run; default: the config's.")] = None,
+    config: Annotated[Path, typer.Option(help="YAML file of the training, see configs/actor/.")],
+    episodes: Annotated[str | None, typer.Option(help="Folder with the episodes; default: as in the config.")] = None,
+    out: Annotated[
+        str | None, typer.Option(help="Folder for checkpoints and weights; default: as in the config.")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
-    workers: Annotated[int, typer.Option(help="Processes for the roll-outs between rounds of training.")] = 1,
+    workers: Annotated[int, typer.Option(help="How many processes play the roll-outs between rounds of training.")] = 1,
 ) -> None:
-    """Train S1 by flow matching. Ctrl-C writes a checkpoint; --resume goes on from it, bit for bit.
+    """Train S1 by flow matching.
 
-    A recipe with rounds of DAgger goes on by itself when it is started again: --resume is for those without.
+    Ctrl-C writes a checkpoint, and --resume goes on from it, bit for bit. A training with rounds of DAgger goes on by
+    itself when it is started again, without --resume.
     """
     from actor.train import ActorTrainConfig, train
     from predimem.core.config import load_config

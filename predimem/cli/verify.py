@@ -1,4 +1,4 @@
-"""`predimem verify`: models against independent references."""
+"""`predimem verify`: checks models against independent references."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ app = typer.Typer(no_args_is_help=True, help="Check a model against an independe
 
 @app.command("actor")
 def verify_actor(
-    golden: Annotated[Path, typer.Option(help="Folder with config, weights, inputs and expected outputs.")],
+    golden: Annotated[Path, typer.Option(help="Folder with a config, weights, inputs and expected outputs.")],
 ) -> None:
     """Compare the actor with openpi's PyTorch implementation on golden tensors."""
     from actor.verify import TOLERANCE, verify
@@ -27,10 +27,12 @@ def verify_actor(
 
 @app.command("planner")
 def verify_planner(
-    planner: Annotated[Path | None, typer.Option(help="Exported planner; default: the shipped one.")] = None,
-    episodes: Annotated[Path, typer.Option(help="Folder of recorded episodes.")] = Path("runs/data/mikasa"),
+    planner: Annotated[
+        Path | None, typer.Option(help="Folder of an exported planner; default: the shipped planner.")
+    ] = None,
+    episodes: Annotated[Path, typer.Option(help="Folder with recorded episodes.")] = Path("runs/data/mikasa"),
 ) -> None:
-    """Replay a planner on held-out recorded episodes, with its own memory, and print its accuracy."""
+    """Replay recorded episodes that were held out to a planner with its own memory, and print its accuracy."""
     from planner.dataset import split_episodes
     from planner.decoding import load_planner
     from planner.evaluate import replay_planner
@@ -41,7 +43,14 @@ def verify_planner(
 
     model = load_planner(planner or weights_folder(None, "planner"))
     fraction = TrainConfig().dataset.validation_fraction
-    _, held_out = split_episodes(load_episodes(episodes), fraction)
+    recorded = load_episodes(episodes)
+    _, held_out = split_episodes(recorded, fraction)
+    if not held_out:
+        tasks = len({episode.task for episode in recorded})
+        raise ValueError(
+            f"{episodes}: expected enough episodes of a task to hold out {fraction:.0%} of them, at least 6; "
+            f"it has {len(recorded)} of {tasks} task{'s' * (tasks != 1)}: record more with `predimem datagen`"
+        )
     if held_out[0].benchmark == "arena":
         trained = model.spec.training.get("config", {}).get("dataset", {})
         tracking_config = TrackingConfig(nominate=trained.get("nominate", "subtask_ends"))

@@ -66,7 +66,7 @@ class FakePlayer:
 
     kill_seed: the process kills itself (not for `reactive`); raise_seed: play raises; error_seed: play
     reports an error; hang_seed: play never returns. weights: a hash that the provenance shows;
-    rows: what it says of single agents.
+    agent_configs: what it says of single agents.
     """
 
     kill_seed: int | None = None
@@ -75,7 +75,7 @@ class FakePlayer:
     hang_seed: int | None = None
     delay_s: float = 0.0
     weights: str = "abc"
-    rows: dict[str, Any] | None = None
+    agent_configs: dict[str, Any] | None = None
 
     def play(self, task: str, agent: str, seed: int, subscribers: Sequence[Subscriber]) -> EpisodeResult:
         time.sleep(self.delay_s)
@@ -98,8 +98,8 @@ class FakePlayer:
         return (0, 4)
 
     def provenance(self) -> dict[str, Any]:
-        rows = {} if self.rows is None else {"agent_configs": self.rows}
-        return {"benchmark_version": "fake 1.0", "weights": {"planner": self.weights, "actor": "def"}} | rows
+        agents = {} if self.agent_configs is None else {"agent_configs": self.agent_configs}
+        return {"benchmark_version": "fake 1.0", "weights": {"planner": self.weights, "actor": "def"}} | agents
 
     def close(self) -> None:
         pass

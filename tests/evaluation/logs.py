@@ -1,4 +1,4 @@
-"""Logs of episodes made by hand: what was due and what was named, second by second."""
+"""Logs of episodes made by hand: what was due and which labels were given, second by second."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STAGES = (
     StageFacts(SECOND, "Pour", "mug", "wine", "counting", 320, (1,)),
     StageFacts(STAND, "Place", "table", "wine", "counting", 240, (1, 2)),
 )
-# Each stage is passed after 5 s, and named when it becomes due.
+# Each stage is passed after 5 s, and its label is given when it becomes due.
 GOOD = ((0, PICK, 5.0), (1, FIRST, 5.0), (2, SECOND, 5.0), (3, STAND, 5.0))
 
 
@@ -25,11 +25,11 @@ def log(parts: Sequence[tuple[int, str, float]], states: str = "", memory: Seque
 
     S2 answers each second, at once; its confidence is 0.75.
     """
-    named = [name for _, name, seconds in parts for _ in range(round(seconds * HZ))]
+    given = [name for _, name, seconds in parts for _ in range(round(seconds * HZ))]
     due = [stage for stage, _, seconds in parts for _ in range(round(seconds * HZ))]
-    answers = [Answer(step, step, named[step] or None, 0.75) for step in range(0, len(named), HZ)]
+    answers = [Answer(step, step, given[step] or None, 0.75) for step in range(0, len(given), HZ)]
     held = [(step, tuple(memory[: i + 1])) for i, step in enumerate(memory)]
-    return EpisodeLog("pour twice", float(HZ), STAGES, named, due, answers, held, [], states)
+    return EpisodeLog("pour twice", float(HZ), STAGES, given, due, answers, held, [], states)
 
 
 def failed(message: str, steps: int = 1) -> EpisodeResult:

@@ -1,12 +1,11 @@
-"""The two ways in which an agent without memory fails, counted in every episode.
+"""Counts the two ways in which an agent without memory fails, in every episode.
 
-They are those of RoboMemArena (arXiv:2605.10921), Table S3.
+RoboMemArena (arXiv:2605.10921), Table S3, defines them. State aliasing: the image looks as it did before, and the
+agent goes back to what it has done. Constraint forgetting: the agent goes on to what is locally possible and leaves
+out what the instruction asks for before that.
 
-State aliasing: the image looks as it did before, and the agent goes back to what it has done. Constraint
-forgetting: it goes on to what is locally possible and leaves out what the instruction asks for before.
-
-Each is counted where it is named (S2 says so, for a second or more) and where it is done (the true state
-shows it). What is done also counts for agents that name nothing.
+Each is counted twice: where it is named (S2 gave that subtask label for a second or more), and where it is done (the
+true state shows it). What is done also counts for agents that give no subtask labels.
 """
 
 from __future__ import annotations
@@ -14,19 +13,21 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 from predimem.core.types import EpisodeResult
-from predimem.evaluation.analysis import subtask_labels as n
+from predimem.evaluation.analysis.subtask_labels import AGAIN, AHEAD, EARLY, TOLERANCE_S, judged_runs
 from predimem.evaluation.report.episode_log import EpisodeLog
 
 
 @dataclass(frozen=True)
 class MemoryErrors:
-    """aliasing_named: how often an earlier stage that was done was named anew. aliasing_done: how often it was done
-    again: a drawer opened that had been looked into, an object taken out of its place.
+    """How often each kind of error occurred in one episode.
 
-    forgetting_named: how often a stage was named while others before it had not been passed, and given up
-    or kept to the end without their being passed; of the very next stage only where the due one depends on memory,
-    as elsewhere the image shows that it was not passed. forgetting_done: how often such a stage was achieved, or
-    was poured when that was not due.
+    aliasing_named: the agent named a stage anew that was done already.
+    aliasing_done: it did such a stage again: it opened a drawer that it had looked into, or took an object out of
+        its place.
+    forgetting_named: it named a stage while others before it had not been passed, and gave that up, or kept to it to
+        the end, without their being passed. The very next stage only counts where the due one depends on memory, as
+        elsewhere the image shows that it was not passed.
+    forgetting_done: it achieved such a stage, or poured when that was not due.
     """
 
     aliasing_named: int = 0
@@ -39,16 +40,16 @@ class MemoryErrors:
 
 
 def memory_errors(log: EpisodeLog, result: EpisodeResult) -> MemoryErrors | None:
-    """None where the environment does not explain its stages, and for an episode that crashed."""
+    """The counts of one episode; None if it crashed, or if the environment does not explain its stages."""
     if not log.stages or result.status == "error":
         return None
     kinds = [kind for _, kind, _ in log.undue]
     aliasing = forgetting = 0
-    for start, end, name in n.runs(log):
-        if end - start < n.TOLERANCE_S * log.hz:
+    for start, end, judgement in judged_runs(log):
+        if end - start < TOLERANCE_S * log.hz:
             continue
-        aliasing += name == n.AGAIN
-        forgetting += name in (n.EARLY, n.AHEAD) and _left_out(log, name, start, end)
+        aliasing += judgement == AGAIN
+        forgetting += judgement in (EARLY, AHEAD) and _left_out(log, judgement, start, end)
     return MemoryErrors(
         aliasing_named=aliasing,
         aliasing_done=kinds.count("again"),
@@ -57,8 +58,8 @@ def memory_errors(log: EpisodeLog, result: EpisodeResult) -> MemoryErrors | None
     )
 
 
-def _left_out(log: EpisodeLog, naming: str, start: int, end: int) -> bool:
+def _left_out(log: EpisodeLog, judgement: str, start: int, end: int) -> bool:
     """Whether the stage that was due at `start` was still due when the run ended."""
     due = log.due[start]
     still = due == (log.due[end] if end < len(log) else log.due[-1])
-    return still and (naming == n.AHEAD or bool(log.stages[due].memory))
+    return still and (judgement == AHEAD or bool(log.stages[due].memory))

@@ -1,4 +1,4 @@
-"""The table of a benchmark whose tasks have categories, as in the RoboMemArena paper (arXiv:2605.10921, Table 2)."""
+"""Makes the table of a benchmark whose tasks have categories, as in RoboMemArena (arXiv:2605.10921), Table 2."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from predimem.evaluation.report.summary import means_note, summarise_means
 from predimem.evaluation.report.tables import aligned
-from predimem.evaluation.run.jobs import Row
+from predimem.evaluation.run.jobs import EpisodeRecord
 
 NOTE = "% [95 % interval]; TSR of one task by Wilson; errors are in no rate"
 
@@ -15,15 +15,15 @@ Categories = Mapping[str, Sequence[str]]  # category -> its tasks, in the order 
 
 
 def summarise_categories(
-    rows: Sequence[Row], agents: Sequence[str], tasks: Sequence[str], categories: Categories
+    records: Sequence[EpisodeRecord], agents: Sequence[str], tasks: Sequence[str], categories: Categories
 ) -> dict[str, dict[str, Any]]:
-    """Category -> which of `tasks` are in it, and for each agent the unweighted means over them.
+    """For each category, which of `tasks` are in it, and for each agent the unweighted means over them.
 
     Categories without any of these tasks are left out.
     """
     own = {category: [task for task in tasks if task in members] for category, members in categories.items()}
     return {
-        category: {"tasks": members, "agents": summarise_means(rows, agents, members)}
+        category: {"tasks": members, "agents": summarise_means(records, agents, members)}
         for category, members in own.items()
         if members
     }

@@ -1,8 +1,8 @@
-"""Results small enough to be kept in a repository, with all that is needed to repeat and to check them.
+"""Writes and reads results that are small enough for a repository, with all that is needed to repeat and check them.
 
-It is results.json without what can be worked out again or is of no later use (traces, reviews, wall-clock times), and
-its episodes are a table: one line for each task and agent, the columns that `verify` compares, seeds in their order.
-`--verify` reads both.
+A compact file is results.json without what can be worked out again or is of no later use (traces, reviews, wall-clock
+times). Its episodes are a table: one line for each task and agent, with the columns that `verify` compares, and the
+seeds in their order. `--verify` reads both files.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 COLUMNS = (
     *("seed", "status", "steps", "stages_passed", "stages_total", "message"),
-    *("answers", "invalid_answers", "course"),
+    *("answers", "invalid_answers", "trajectory"),
 )
 KEPT = (
     *("schema", "benchmark", "benchmark_version", "revision", "dirty", "revisions", "machine", "config", "provenance"),
@@ -30,15 +30,17 @@ def compact_json(results: Mapping[str, Any]) -> str:
     entries["columns"] = COLUMNS
     lines = [f"{json.dumps(name)}: {as_line(value)}" for name, value in entries.items()]
     groups = [
-        as_line({"task": task, "agent": agent, "rows": [[_cell(row, name) for name in COLUMNS] for row in rows]})
-        for (task, agent), rows in groupby(results["episodes"], key=lambda row: (row["task"], row["agent"]))
+        as_line(
+            {"task": task, "agent": agent, "rows": [[_cell(record, name) for name in COLUMNS] for record in records]}
+        )
+        for (task, agent), records in groupby(results["episodes"], key=lambda record: (record["task"], record["agent"]))
     ]
     lines.append('"groups": [\n' + ",\n".join(groups) + "\n]")
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def episodes_of(results: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The episodes of results.json or of a compact file, as far as it keeps them. Raises KeyError for neither."""
+    """The records of the episodes in results.json or a compact file, as far as it keeps them. Raises KeyError."""
     if "episodes" in results:
         return list(results["episodes"])
     return [
@@ -55,10 +57,10 @@ def overall(comparisons: Mapping[str, Any] | None, tasks: Collection[str]) -> di
     return {**comparisons, "results": {name: g for name, g in comparisons["results"].items() if name not in tasks}}
 
 
-def _cell(row: Mapping[str, Any], name: str) -> Any:
-    if name == "message" and row["status"] == "error":
-        return (row["message"] or "").splitlines()[0][:MESSAGE_LETTERS] if row["message"] else ""
-    return row.get(name)
+def _cell(record: Mapping[str, Any], name: str) -> Any:
+    if name == "message" and record["status"] == "error":
+        return (record["message"] or "").splitlines()[0][:MESSAGE_LETTERS] if record["message"] else ""
+    return record.get(name)
 
 
 def as_line(value: Any) -> str:

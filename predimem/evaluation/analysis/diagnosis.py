@@ -1,4 +1,4 @@
-"""The figures that are no success rates: causes of failures, memory errors, S2 by itself, the system's rates."""
+"""Works out the figures that are no success rates: causes of failures, memory errors, S2 by itself, and rates in Hz."""
 
 from __future__ import annotations
 
@@ -12,43 +12,48 @@ from predimem.evaluation.analysis.planner_figures import pooled, rates
 from predimem.evaluation.analysis.retries import summarise_retries
 from predimem.evaluation.report.tables import aligned
 
-Row = Mapping[str, Any]
+EpisodeRecord = Mapping[str, Any]  # a record of the journal, see `run.jobs`
 
 
-def diagnose(rows: Sequence[Row], agents: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Agent -> its figures, over all episodes of `rows` that did not crash."""
+def diagnose(records: Sequence[EpisodeRecord], agents: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """For each agent its figures, over all of its episodes in `records` that did not crash."""
     return {
-        agent: _diagnose([row for row in rows if row["agent"] == agent and row["status"] != "error"])
+        agent: _diagnose([record for record in records if record["agent"] == agent and record["status"] != "error"])
         for agent in agents
     }
 
 
-def _diagnose(rows: Sequence[Row]) -> dict[str, Any]:
-    """causes: cause -> failed episodes. stages: the same for each task and stage, the most frequent first.
-    memory_errors: how often, and in how many episodes; planner: see `planner_figures.rates`;
-    retries: see `retries.summarise_retries`; system: S1 and S2
-    per second of the control clock (means over episodes), the age of the plan in control steps, and the shares of
-    actions that were held or stale (means over episodes)."""
-    failures = [(row, row["failure"]) for row in rows if row.get("failure")]
+def _diagnose(records: Sequence[EpisodeRecord]) -> dict[str, Any]:
+    """The figures of one agent.
+
+    causes: cause -> how many episodes failed because of it
+    stages: the same for each task and stage, the most frequent first
+    memory_errors: how often each kind occurred, and in how many episodes
+    planner: see `planner_figures.rates`
+    retries: see `retries.summarise_retries`
+    system: how often S1 and S2 answered in a second of the control clock (means over episodes), the age of the plan in
+        control steps, and the shares of actions that were held or stale (means over episodes)
+    """
+    failures = [(record, record["failure"]) for record in records if record.get("failure")]
     causes = Counter(failure["cause"] for _, failure in failures)
-    stages = Counter((row["task"], f["stage"], f["label"], f["cause"]) for row, f in failures)
+    stages = Counter((record["task"], f["stage"], f["label"], f["cause"]) for record, f in failures)
     return {
-        "n": len(rows),
-        "failed": sum(row["status"] == "failure" for row in rows),
+        "n": len(records),
+        "failed": sum(record["status"] == "failure" for record in records),
         "causes": {cause: causes[cause] for cause in CAUSES if causes[cause]},
         "stages": [
             {"task": task, "stage": stage, "label": label, "cause": cause, "n": n}
             for (task, stage, label, cause), n in stages.most_common()
         ],
-        "memory_errors": _memory_errors(rows),
-        "planner": rates(pooled(row.get("planner") for row in rows)),
-        "retries": summarise_retries(rows),
-        "system": _system(rows),
+        "memory_errors": _memory_errors(records),
+        "planner": rates(pooled(record.get("planner") for record in records)),
+        "retries": summarise_retries(records),
+        "system": _system(records),
     }
 
 
-def _memory_errors(rows: Sequence[Row]) -> dict[str, Any]:
-    known = [row["memory_errors"] for row in rows if row.get("memory_errors")]
+def _memory_errors(records: Sequence[EpisodeRecord]) -> dict[str, Any]:
+    known = [record["memory_errors"] for record in records if record.get("memory_errors")]
     total = pooled(known)
     return {"n": len(known)} | {
         name: {
@@ -60,19 +65,19 @@ def _memory_errors(rows: Sequence[Row]) -> dict[str, Any]:
     }
 
 
-def _system(rows: Sequence[Row]) -> dict[str, float | None]:
+def _system(records: Sequence[EpisodeRecord]) -> dict[str, float | None]:
     ages: Counter[int] = Counter()
-    for row in rows:
-        ages.update(dict(row.get("plan_ages") or ()))
+    for record in records:
+        ages.update(dict(record.get("plan_ages") or ()))
     return {
-        "s1_hz": _mean([row.get("s1_hz") for row in rows]),
-        "s2_hz": _mean([row.get("s2_hz") for row in rows]),
-        "s1_ms_median": _median([ms for row in rows for ms in row["s1_ms"]]),
-        "s2_ms_median": _median([ms for row in rows for ms in row["s2_ms"]]),
+        "s1_hz": _mean([record.get("s1_hz") for record in records]),
+        "s2_hz": _mean([record.get("s2_hz") for record in records]),
+        "s1_ms_median": _median([ms for record in records for ms in record["s1_ms"]]),
+        "s2_ms_median": _median([ms for record in records for ms in record["s2_ms"]]),
         "plan_age_median": quantile(ages, 0.5),
         "plan_age_p95": quantile(ages, 0.95),
-        "held_action_ratio": _mean([row["held_action_ratio"] for row in rows]),
-        "stale_action_ratio": _mean([row["stale_action_ratio"] for row in rows]),
+        "held_action_ratio": _mean([record["held_action_ratio"] for record in records]),
+        "stale_action_ratio": _mean([record["stale_action_ratio"] for record in records]),
     }
 
 
@@ -87,7 +92,7 @@ def quantile(counts: Mapping[int, int], q: float) -> int | None:
 
 
 def format_diagnosis(diagnosis: Mapping[str, Mapping[str, Any]]) -> str:
-    """For a terminal; empty where nothing is known."""
+    """The tables for a terminal; empty where nothing is known."""
     tables = (_causes(diagnosis), _retries(diagnosis), _planners(diagnosis), _systems(diagnosis))
     return "\n\n".join(table for table in tables if table)
 

@@ -1,18 +1,18 @@
-"""Why an episode failed, as far as what was due, what was named and what was remembered can tell.
+"""Finds out why an episode failed, from what was due, which subtask labels the agent gave and what memory held.
 
-The causes, each of exactly one failed episode, at the stage that was not passed:
+Each failed episode has exactly one of these causes, at the stage that was not passed:
 
 - `wrong subtask`: S2 named another subtask than the one that was due;
-- `missed keyframe`: so it did, and of an earlier stage that the decision draws on, memory held no keyframe;
+- `missed keyframe`: S2 did so, and memory held no keyframe of an earlier stage that the decision draws on;
 - `late switch`: S2 stayed at the stage before, which had been passed;
 - `early switch`: S2 went on to the next stage before this one was passed, where the image shows that it was not;
-- `wrong place`: the subtask was named right, and done where another hidden state would have it, as its name does
-  not say where; whatever was named after that;
-- `motor failure`: the right subtask was named for its whole budget of control steps, or while something happened
-  that cannot be mended, and the stage was not passed;
-- `timeout`: the right subtask was named, but earlier stages had left too little time;
-- `undone`: all stages were passed and one did not last;
-- `no subtask named`: the agent names none, so that memory and motor skill cannot be told apart.
+- `wrong place`: S2 named the right subtask, but it was done where another variant would have it, as the label does
+  not say where; it does not matter what S2 named after that;
+- `motor failure`: S2 named the right subtask for its whole budget of control steps, or while something happened that
+  cannot be mended, and the stage was not passed;
+- `timeout`: S2 named the right subtask, but earlier stages had left too little time;
+- `undone`: all stages were passed, and one of them did not last;
+- `no subtask named`: the agent gives no subtask labels, so that memory and motor skill cannot be told apart.
 
 Errors (episodes that crashed) and environments that do not explain their stages have no cause.
 """
@@ -25,7 +25,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from predimem.core.types import EpisodeResult
-from predimem.evaluation.analysis import subtask_labels as n
+from predimem.evaluation.analysis.subtask_labels import EARLY, LATE, RIGHT, TOLERANCE_S, judged_labels
 from predimem.evaluation.report.episode_log import EpisodeLog
 
 WRONG_SUBTASK, MISSED_KEYFRAME, LATE_SWITCH, EARLY_SWITCH = (
@@ -52,20 +52,27 @@ CAUSES = (
     UNDONE,
     UNNAMED,
 )
-SUDDEN_S = 3.0  # what is named in the last seconds explains a failure that cannot be mended
+SUDDEN_S = 3.0  # the label that was given in the last seconds explains a failure that cannot be mended
 
 
 @dataclass(frozen=True)
 class Failure:
-    """stage, label: what was not passed. step: where to look, the control step at which it began to go wrong.
-    named: what the agent named then. missing: the stages that memory held nothing of, of those it needed.
-    memory: the steps of the keyframes at that time. confidence: the planner's in what it named, where it says."""
+    """Why one episode failed.
+
+    cause: one of `CAUSES`
+    stage, label: the stage that was not passed
+    step: the control step at which it began to go wrong, where to look
+    given_label: the subtask label that the agent gave then
+    missing: those stages that the decision draws on and of which memory held nothing
+    memory: the steps of the keyframes that memory held then
+    confidence: the planner's confidence in its label, where it says so
+    """
 
     cause: str
     stage: int
     label: str
     step: int
-    named: str
+    given_label: str
     missing: tuple[str, ...] = ()
     memory: tuple[int, ...] = ()
     confidence: float | None = None
@@ -75,7 +82,7 @@ class Failure:
 
 
 def explain(log: EpisodeLog, result: EpisodeResult) -> Failure | None:
-    """None for an episode that did not fail, and where nothing is known of its stages."""
+    """The failure of an episode; None if it did not fail, or if nothing is known of its stages."""
     if result.status != "failure" or not log.stages or not len(log):
         return None
     due, last = log.due[-1], len(log) - 1
@@ -90,37 +97,37 @@ def explain(log: EpisodeLog, result: EpisodeResult) -> Failure | None:
 def _explain_stage(log: EpisodeLog, stage: int, sudden: bool) -> Failure:
     last = len(log) - 1
     start = min(log.due_from(stage), last)
-    if not any(name and name != log.instruction for name in log.named):
+    if not any(name and name != log.instruction for name in log.given_labels):
         return _failure(log, UNNAMED, stage, last if sudden else start)
     if sudden:
         start = max(start, last + 1 - round(SUDDEN_S * log.hz))
-    named = n.namings(log)[start:]
-    place = _done_elsewhere(log, start, named)
+    judged = judged_labels(log)[start:]
+    place = _done_elsewhere(log, start, judged)
     if place is not None:
         return _failure(log, WRONG_PLACE, stage, place)
-    wrong = [naming for naming in named if naming != n.RIGHT]
-    budget, right = log.stages[stage].budget_steps, len(named) - len(wrong)
+    wrong = [judgement for judgement in judged if judgement != RIGHT]
+    budget, right = log.stages[stage].budget_steps, len(judged) - len(wrong)
     if sudden and right >= len(wrong):
         return _failure(log, MOTOR, stage, last)
     if not sudden and right >= min(budget, len(wrong) + 1):
         if right >= budget:
             return _failure(log, MOTOR, stage, min(last, start + budget // 2))
         return _failure(log, TIMEOUT, stage, last)
-    return _blame_planner(log, stage, start, named, Counter(wrong).most_common(1)[0][0])
+    return _blame_planner(log, stage, start, judged, Counter(wrong).most_common(1)[0][0])
 
 
-def _done_elsewhere(log: EpisodeLog, start: int, named: Sequence[str]) -> int | None:
-    """The first step from `start` on at which it was done elsewhere under the right name."""
+def _done_elsewhere(log: EpisodeLog, start: int, judged: Sequence[str]) -> int | None:
+    """The first step from `start` on at which it was done elsewhere under the right label."""
     done = (step for step, kind, _ in log.undue if kind == "elsewhere" and step >= start)
-    return next((step for step in done if named[step - start] == n.RIGHT), None)
+    return next((step for step in done if judged[step - start] == RIGHT), None)
 
 
-def _blame_planner(log: EpisodeLog, stage: int, start: int, named: Sequence[str], worst: str) -> Failure:
-    step = start + named.index(worst)
+def _blame_planner(log: EpisodeLog, stage: int, start: int, judged: Sequence[str], worst: str) -> Failure:
+    step = start + judged.index(worst)
     missing = missing_evidence(log, stage, step) if log.has_planner else ()
-    if worst == n.LATE:
+    if worst == LATE:
         return _failure(log, LATE_SWITCH, stage, step)
-    if worst == n.EARLY and not log.stages[stage].memory:
+    if worst == EARLY and not log.stages[stage].memory:
         return _failure(log, EARLY_SWITCH, stage, step)
     return _failure(log, MISSED_KEYFRAME if missing else WRONG_SUBTASK, stage, step, missing)
 
@@ -128,11 +135,11 @@ def _blame_planner(log: EpisodeLog, stage: int, start: int, named: Sequence[str]
 def missing_evidence(log: EpisodeLog, stage: int, step: int) -> tuple[str, ...]:
     """Labels of the stages that `stage` draws on and of which memory holds no keyframe at `step`.
 
-    A keyframe is of a pour or a pick if it lies between the step at which that was due and 1 s after it was
-    passed; of an opening or a placement, whose outcome has to be seen, if it lies between 1 s before it was passed
-    and when the next stage was.
+    A keyframe belongs to a pour or a pick if it lies between the step at which that was due and 1 s after it was
+    passed. It belongs to an opening or a placement, whose outcome has to be seen, if it lies between 1 s before that
+    was passed and the step at which the next stage was passed.
     """
-    held, second = log.memory_at(step), round(n.TOLERANCE_S * log.hz)
+    held, second = log.memory_at(step), round(TOLERANCE_S * log.hz)
     missing = []
     for earlier in log.stages[stage].evidence:
         passed = log.due_from(earlier + 1)
@@ -151,7 +158,7 @@ def _failure(log: EpisodeLog, cause: str, stage: int, step: int, missing: tuple[
         stage=stage,
         label=log.stages[stage].label,
         step=step,
-        named=log.named[step],
+        given_label=log.given_labels[step],
         missing=missing,
         memory=log.memory_at(step),
         confidence=log.confidence_at(step),

@@ -1,9 +1,9 @@
-"""The statistics of an evaluation: TSR and CSR, intervals, paired comparisons.
+"""Works out the statistics of an evaluation: TSR and CSR, intervals, paired comparisons.
 
 TSR and CSR are Eq. 4 and 5 of RoboMemArena (arXiv:2605.10921).
 
-Errors are kept apart everywhere: an episode that crashed says nothing about the policy, so it is
-in no numerator and in no denominator, and is counted and listed by itself.
+Errors are kept apart everywhere: an episode that crashed says nothing about the policy, so it is in no numerator and in
+no denominator, and is counted and listed by itself.
 """
 
 from __future__ import annotations

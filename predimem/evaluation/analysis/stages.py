@@ -1,4 +1,4 @@
-"""An episode's stages: what they are, and the list of them beside a video's images."""
+"""The stages of an episode: what they are, and how a video lists them beside its images."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ class Stage(NamedTuple):
 class StageFacts:
     """What explains whether a stage was passed.
 
-    skill, target, object: what has to be done, to or where, with what. memory: why what is due cannot be seen in
-    the image; empty where it can. budget_steps: control steps that the stage may take. evidence: the earlier
-    stages of which something has to be remembered to know that this one is due.
+    skill, target, object: what has to be done, to what or where, and with what
+    memory: why the image does not show that this stage is due; empty where it does
+    budget_steps: how many control steps the stage may take
+    evidence: the earlier stages of which something has to be remembered to know that this one is due
     """
 
     label: str
@@ -72,7 +73,7 @@ def stage_text(stage: Stage, letters: int = 42) -> str:
 
 
 def draw_stages(draw: ImageDraw.ImageDraw, x: float, y: float, stages: tuple[Stage, ...]) -> None:
-    """One row a stage, from (x, y) on; the first one to come is the one that is due."""
+    """Draw one line for each stage, from (x, y) on; the first stage to come is the one that is due."""
     running = all(stage.state != FAILED for stage in stages)
     due = next((i for i, stage in enumerate(stages) if running and stage.state == TO_COME), None)
     for i, stage in enumerate(stages):

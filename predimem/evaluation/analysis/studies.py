@@ -22,20 +22,26 @@ RATES = (  # name, value, interval, colour of Okabe and Ito, mark
 
 @dataclass(frozen=True)
 class StudyConfig:
-    """quantity: what is varied, with its unit, for the axis. values: row -> its value as it is written below
-    the axis, in the order of the axis, on which they stand evenly."""
+    """One study.
+
+    quantity: what is varied, with its unit, for the axis
+    values: agent -> its value as it is written below the axis, in the order of the axis, where they stand evenly
+    """
 
     quantity: str
     values: dict[str, str]
 
     def __post_init__(self) -> None:
         if len(self.values) < 2:
-            raise ValueError(f"values: a study needs two rows or more, got {list(self.values)}")
+            raise ValueError(f"values: a study needs two agents or more, got {list(self.values)}")
 
 
 def draw_studies(results: Mapping[str, Any], studies: Mapping[str, StudyConfig], out: Path) -> list[str]:
-    """Write `study-<name>.svg` and `.png` into `out` for each study of which two rows or more have figures; the
-    names of the SVG files. Every point has its 95 % interval and all points of a study are of the same seeds."""
+    """Draw each study of which two agents or more have figures; return the names of the SVG files.
+
+    It is written into `out` as `study-<name>.svg` and `.png`. Every point has its 95 % interval, and all points of a
+    study are from the same seeds.
+    """
     if not studies:
         return []
     import matplotlib as mpl
@@ -45,11 +51,11 @@ def draw_studies(results: Mapping[str, Any], studies: Mapping[str, StudyConfig],
 
     drawn = []
     for name, study in studies.items():
-        rows = [row for row in study.values if results["mean"].get(row, {}).get("n")]
-        if len(rows) < 2:
+        agents = [agent for agent in study.values if results["mean"].get(agent, {}).get("n")]
+        if len(agents) < 2:
             continue
         figure, axes = plt.subplots(figsize=(WIDTH_IN, HEIGHT_IN), dpi=DPI, layout="constrained")
-        _draw(axes, study, {row: results["mean"][row] for row in rows})
+        _draw(axes, study, {agent: results["mean"][agent] for agent in agents})
         for suffix in ("svg", "png"):
             figure.savefig(out / f"study-{name}.{suffix}")
         plt.close(figure)
@@ -64,10 +70,10 @@ def _draw(axes: Axes, study: StudyConfig, means: Mapping[str, Mapping[str, Any]]
         below = [max(0.0, share - 100 * m[low]) for share, m in zip(shares, means.values(), strict=True)]
         above = [max(0.0, 100 * m[high] - share) for share, m in zip(shares, means.values(), strict=True)]
         axes.errorbar(places, shares, (below, above), color=colour, marker=mark, capsize=3, label=name)
-    axes.set_xticks(list(places), [study.values[row] for row in means])
+    axes.set_xticks(list(places), [study.values[agent] for agent in means])
     axes.set_xlabel(study.quantity)
     axes.set_ylabel("%")
     axes.set_ylim(0, 102)
     axes.grid(axis="y", alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, title=f"n = {min(m['n'] for m in means.values())} a row", loc="lower right")
+    axes.legend(frameon=False, title=f"n = {min(m['n'] for m in means.values())} for each agent", loc="lower right")

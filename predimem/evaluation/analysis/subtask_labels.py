@@ -1,4 +1,4 @@
-"""How what an agent named stands to what was due: right, too late, too early, back to what was done, ..."""
+"""Judges the subtask labels that an agent gave against the stage that was due: right, late, early, and so on."""
 
 from __future__ import annotations
 
@@ -7,29 +7,31 @@ from itertools import groupby
 from predimem.evaluation.report.episode_log import EpisodeLog
 
 RIGHT, LATE, AGAIN, EARLY, AHEAD, OTHER, NOTHING = "right", "late", "again", "early", "ahead", "other", "nothing"
-TOLERANCE_S = 1.0  # around a switch, within which a name counts as belonging to it
+TOLERANCE_S = 1.0  # around a switch, within which a label counts as belonging to it
 
 
-def namings(log: EpisodeLog) -> list[str]:
-    """One of these for each control step:
+def judged_labels(log: EpisodeLog) -> list[str]:
+    """What the subtask label that the agent gave stands for, at each control step.
 
-    right: the due stage, or picking up again the object that the due stage needs in the hand;
-    late: a stage that was done, and named without a break since before that (1 s of grace);
-    again: a stage that was done, and named anew after that: what a state that looks alike leads to;
-    early: the stage after the due one; ahead: a later one than that;
-    other: no stage of this episode: one of another hidden state, or of no task; nothing: no subtask yet.
+    right: the due stage, or picking up again the object that the due stage needs in the gripper
+    late: a stage that was done, and that the agent has named without a break since before that (1 s of grace)
+    again: a stage that was done, and that the agent named anew after that; states that look alike lead to this
+    early: the stage after the due one
+    ahead: a later stage than that
+    other: no stage of this episode, but one of another variant, or of no task
+    nothing: the agent has given no label yet
     """
     result, grace = [""] * len(log), round(TOLERANCE_S * log.hz)
     ended = [log.due_from(stage + 1) for stage in range(len(log.stages))]
     for start, end, name in log.spans():
         called = [i for i, stage in enumerate(log.stages) if stage.is_called(name)]
         for step in range(start, end):
-            result[step] = _naming(log, name, called, log.due[step], start, ended, grace)
+            result[step] = _judge(log, name, called, log.due[step], start, ended, grace)
     return result
 
 
 def is_right(log: EpisodeLog, name: str, step: int) -> bool:
-    """Whether `name` is right at `step`; picking up again what the due stage needs in the hand is."""
+    """Whether the label `name` is right at `step`, as it is for picking up again what the due stage needs."""
     due = log.due[step]
     if due >= len(log.stages):
         return log.stages[-1].is_called(name)
@@ -38,7 +40,7 @@ def is_right(log: EpisodeLog, name: str, step: int) -> bool:
     return any(_picks_up(log, i, due) for i in range(due) if log.stages[i].is_called(name))
 
 
-def _naming(log: EpisodeLog, name: str, called: list[int], due: int, start: int, ended: list[int], grace: int) -> str:
+def _judge(log: EpisodeLog, name: str, called: list[int], due: int, start: int, ended: list[int], grace: int) -> str:
     if not name:
         return NOTHING
     if due in called or (due == len(log.stages) and due - 1 in called):
@@ -57,11 +59,11 @@ def _picks_up(log: EpisodeLog, stage: int, due: int) -> bool:
     return log.stages[stage].skill == "Move" and log.stages[stage].object == log.stages[due].object
 
 
-def runs(log: EpisodeLog) -> list[tuple[int, int, str]]:
-    """(start, end, naming) of the runs of one name at one due stage."""
+def judged_runs(log: EpisodeLog) -> list[tuple[int, int, str]]:
+    """(start, end, judgement) of each run of steps with one label and one due stage."""
     found, start = [], 0
-    for (naming, _, _), group in groupby(zip(namings(log), log.named, log.due, strict=True)):
+    for (judgement, _, _), group in groupby(zip(judged_labels(log), log.given_labels, log.due, strict=True)):
         end = start + len(list(group))
-        found.append((start, end, naming))
+        found.append((start, end, judgement))
         start = end
     return found

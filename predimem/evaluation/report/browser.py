@@ -1,4 +1,4 @@
-"""The failures of an evaluation as the report browses them: by agent and cause, then by task and stage."""
+"""Sorts the failures of an evaluation for the report: by agent and cause, then by task and stage."""
 
 from __future__ import annotations
 
@@ -11,50 +11,50 @@ from predimem.evaluation.report.clips import clip_of, read_clip
 
 MEANINGS = {
     "wrong subtask": "S2 named another subtask than the one that was due",
-    "missed keyframe": "so it did, and of an earlier stage that the decision draws on, memory held no keyframe",
+    "missed keyframe": "S2 did so, and memory held no keyframe of an earlier stage that the decision draws on",
     "late switch": "S2 stayed at the stage before, which had been passed",
     "early switch": "S2 went on before the stage was passed, where the image shows that it was not",
-    "wrong place": "the subtask was named right and done elsewhere; its name does not say where",
-    "motor failure": "the right subtask was named for its whole budget, or when the irreparable happened",
-    "timeout": "the right subtask was named, but earlier stages had left too little time",
+    "wrong place": "S2 named the right subtask, but it was done elsewhere; the label does not say where",
+    "motor failure": "S2 named the right subtask for its whole budget, or when something broke that cannot be mended",
+    "timeout": "S2 named the right subtask, but earlier stages had left too little time",
     "undone": "all stages were passed, and one did not last",
-    "no subtask named": "the agent names none: memory and motor skill cannot be told apart",
+    "no subtask named": "the agent gives no subtask labels, so memory and motor skill cannot be told apart",
 }
 
 
 def browse(results: Mapping[str, Any], out: str | Path) -> list[dict[str, Any]]:
-    """Agents with explained failures, each with its causes in the order of `CAUSES`, and of each cause the stages.
+    """The agents with explained failures, each with its causes in the order of `CAUSES`, and these with their stages.
 
-    Of a stage: its task, number and label, how many failed there and their seeds, and `clips`: those episodes of
-    which there is one, with video, memory and failure. Empty where no failure is explained.
+    A stage has its task, number and label, how many episodes failed there and their seeds, and `clips`: the video, the
+    memory and the failure of those episodes that were filmed. The list is empty where no failure is explained.
     """
     assert set(MEANINGS) == set(CAUSES)
     agents = []
     for agent in results["config"]["agents"]:
-        rows = [row for row in results["episodes"] if row["agent"] == agent and row.get("failure")]
-        causes = [_cause(cause, [r for r in rows if r["failure"]["cause"] == cause], Path(out)) for cause in CAUSES]
-        if rows:
-            agents.append({"agent": agent, "n": len(rows), "causes": [cause for cause in causes if cause["n"]]})
+        records = [record for record in results["episodes"] if record["agent"] == agent and record.get("failure")]
+        causes = [_cause(cause, [r for r in records if r["failure"]["cause"] == cause], Path(out)) for cause in CAUSES]
+        if records:
+            agents.append({"agent": agent, "n": len(records), "causes": [cause for cause in causes if cause["n"]]})
     return agents
 
 
-def _cause(cause: str, rows: Sequence[Mapping[str, Any]], out: Path) -> dict[str, Any]:
+def _cause(cause: str, records: Sequence[Mapping[str, Any]], out: Path) -> dict[str, Any]:
     places: dict[tuple[str, int, str], list[Mapping[str, Any]]] = {}
-    for row in rows:
-        places.setdefault((row["task"], row["failure"]["stage"], row["failure"]["label"]), []).append(row)
+    for record in records:
+        places.setdefault((record["task"], record["failure"]["stage"], record["failure"]["label"]), []).append(record)
     stages = [
-        {"task": task, "stage": stage + 1, "label": label, "n": len(found), "seeds": [row["seed"] for row in found]}
-        | {"clips": [clip for row in found if (clip := _clip(row, out))]}
+        {"task": task, "stage": stage + 1, "label": label, "n": len(found), "seeds": [r["seed"] for r in found]}
+        | {"clips": [clip for record in found if (clip := _clip(record, out))]}
         for (task, stage, label), found in sorted(places.items(), key=lambda item: (-len(item[1]), item[0]))
     ]
-    return {"cause": cause, "meaning": MEANINGS[cause], "n": len(rows), "stages": stages}
+    return {"cause": cause, "meaning": MEANINGS[cause], "n": len(records), "stages": stages}
 
 
-def _clip(row: Mapping[str, Any], out: Path) -> dict[str, Any] | None:
-    """The video and the images of memory beside what the row says; keyframes without an image have None."""
-    found = read_clip(clip_of(row), out)
+def _clip(record: Mapping[str, Any], out: Path) -> dict[str, Any] | None:
+    """The video and the images in memory beside what the record says; keyframes without an image have None."""
+    found = read_clip(clip_of(record), out)
     if found is None:
         return None
-    failure = row["failure"]
+    failure = record["failure"]
     memory = [(step, found["memory"].get(str(step))) for step in failure["memory"]]
-    return {"seed": row["seed"], "video": found["clip"], "same": found["same"], "failure": failure, "memory": memory}
+    return {"seed": record["seed"], "video": found["clip"], "same": found["same"], "failure": failure, "memory": memory}

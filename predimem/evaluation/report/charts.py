@@ -1,4 +1,4 @@
-"""The report's drawings as inline SVG. Colours are CSS classes, so that light and dark both work."""
+"""Draws the charts of the report as inline SVG. Colours are CSS classes, so that light and dark both work."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SUBTASK_COLOURS = 6
 
 
 def success_bars(results: Mapping[str, Any]) -> str:
-    """Per task one bar for each agent, with its interval; a dashed line is the best published figure."""
+    """For each task one bar for each agent, with its interval; a dashed line is the best published figure."""
     parts, y = [], 0
     left, right = LABELS, 110
     span = WIDTH - left - right
@@ -48,9 +48,9 @@ def success_bars(results: Mapping[str, Any]) -> str:
 
 
 def timeline(trace: Mapping[str, Any]) -> str:
-    """One episode: stored keyframes, subtasks, S2's requests and answers, S1's calls, actions, plan age.
+    """Draw the timeline of one episode: keyframes, subtasks, S2's requests and answers, S1's calls, actions, plan age.
 
-    Of an agent without S1 and S2 only the subtasks.
+    Of an agent without S1 and S2 it only shows the subtasks.
     """
     ticks = trace["ticks"]
     if not ticks:
@@ -86,7 +86,7 @@ def timeline(trace: Mapping[str, Any]) -> str:
 
 
 def _draw_keyframes(parts: list[str], trace: Mapping[str, Any], at: Any) -> float:
-    """Thumbnails at their steps, moved apart where they would overlap. The y below them."""
+    """Draw thumbnails at their steps, moved apart where they would overlap; return the y below them."""
     shown = [(int(step), cameras) for step, cameras in trace.get("thumbnails", {}).items()]
     if not shown:
         return 6
@@ -153,7 +153,7 @@ def _draw_s1(parts: list[str], ticks: Sequence[Any], at: Any, unit: float, y: fl
 
 
 def _draw_actions(parts: list[str], ticks: Sequence[Any], at: Any, unit: float, y: float, height: float) -> None:
-    """One box a step; in long episodes, whose boxes would be finer than a pixel or two, one a run."""
+    """Draw a box for each step; in long episodes, where boxes would be finer than a pixel or two, one for each run."""
     gap = 1.5 if unit > 6 else 0.0
     runs = [[tick] for tick in ticks] if unit > 2 else [list(g) for _, g in groupby(ticks, key=_action_kind)]
     for run in runs:

@@ -1,5 +1,7 @@
-"""Short clips of failures. An episode in simulated time comes out the same each time: it is played again, filmed
-around the step at which it went wrong, and left when that is over.
+"""Films short clips of failures.
+
+An episode in simulated time comes out the same each time. So it is played again, filmed around the step at which it
+went wrong, and left when that is over.
 """
 
 from __future__ import annotations
@@ -24,15 +26,20 @@ FOLDER = "failures"
 
 @dataclass(frozen=True)
 class Clip:
-    """A failure to be filmed. step: at which it went wrong. named, memory: what the agent named then, and the
-    keyframes that it had, to tell whether the episode came out the same. cause: for the title."""
+    """A failure to be filmed.
+
+    step: the control step at which it went wrong
+    cause: why, for the title
+    given_label, memory: the subtask label that the agent gave then, and the keyframes that it had; they tell whether
+        the episode came out the same
+    """
 
     task: str
     agent: str
     seed: int
     step: int
     cause: str
-    named: str
+    given_label: str
     memory: tuple[int, ...]
 
     @property
@@ -44,40 +51,41 @@ class Clip:
         return f"{FOLDER}/{self.task}/{self.agent}/seed{self.seed:010d}-step{self.step}{suffix}"
 
 
-def choose_clips(rows: Sequence[Mapping[str, Any]], each: int) -> Iterator[Clip]:
-    """Of each agent and cause up to `each` failures, of as many tasks and stages as there are."""
+def choose_clips(records: Sequence[Mapping[str, Any]], each: int) -> Iterator[Clip]:
+    """Choose up to `each` failures of every agent and cause, from as many tasks and stages as there are."""
     groups: dict[tuple[str, str], dict[tuple[str, int], list[Clip]]] = {}
-    for row in rows:
-        failure = row.get("failure")
+    for record in records:
+        failure = record.get("failure")
         if failure:
-            where = row["task"], failure["stage"]
-            group = groups.setdefault((row["agent"], failure["cause"]), {})
-            group.setdefault(where, []).append(clip_of(row))
+            where = record["task"], failure["stage"]
+            group = groups.setdefault((record["agent"], failure["cause"]), {})
+            group.setdefault(where, []).append(clip_of(record))
     for places in groups.values():
         longest = max(map(len, places.values()))
         turns = (clips[i] for i in range(longest) for clips in places.values() if i < len(clips))
         yield from (clip for clip, _ in zip(turns, range(each), strict=False))
 
 
-def clip_of(row: Mapping[str, Any]) -> Clip:
-    """The clip of a failed episode's row. Raises KeyError where its failure is not explained."""
-    failure = row["failure"]
+def clip_of(record: Mapping[str, Any]) -> Clip:
+    """The clip for the record of a failed episode. Raises KeyError where its failure is not explained."""
+    failure = record["failure"]
     return Clip(
-        task=row["task"],
-        agent=row["agent"],
-        seed=row["seed"],
+        task=record["task"],
+        agent=record["agent"],
+        seed=record["seed"],
         step=failure["step"],
         cause=failure["cause"],
-        named=failure["named"],
+        given_label=failure["given_label"],
         memory=tuple(failure["memory"]),
     )
 
 
 def film_clip(player: Player, clip: Clip, out: Path) -> dict[str, Any]:
-    """Write the clip's video and its JSON file below `out`; what is in that file.
+    """Write the clip's video and its JSON file below `out`; return what is in that file.
 
-    clip: the video, None where there is none. same: whether the agent named the same subtask with the same
-    keyframes in memory at the step that it is about. memory: step -> camera -> data URI of the keyframes then.
+    clip: the video, None where there is none
+    same: whether the agent gave the same subtask label with the same keyframes in memory at the step in question
+    memory: step -> camera -> data URI of the keyframes that were in memory then
     """
     title = f"{clip.task}   {clip.agent}   seed {clip.seed}   {clip.cause} at step {clip.step}"
     video = VideoRecorder(out / clip.file(".mp4"), CLIP_FILM, title=title, steps=clip.steps)
@@ -95,7 +103,7 @@ def film_clip(player: Player, clip: Clip, out: Path) -> dict[str, Any]:
         "step": clip.step,
         "clip": clip.file(".mp4") if watcher.tick and (out / clip.file(".mp4")).is_file() else None,
         "same": watcher.tick is not None
-        and (watcher.tick.subtask, watcher.tick.keyframe_steps) == (clip.named, clip.memory),
+        and (watcher.tick.subtask, watcher.tick.keyframe_steps) == (clip.given_label, clip.memory),
         "memory": watcher.memory,
         "message": message,
     }
@@ -104,7 +112,7 @@ def film_clip(player: Player, clip: Clip, out: Path) -> dict[str, Any]:
 
 
 def read_clip(clip: Clip, out: Path) -> dict[str, Any] | None:
-    """What `film_clip` has written; None if nothing, or if its video is gone."""
+    """What `film_clip` has written; None if it has written nothing, or if the video is gone."""
     path = out / clip.file(".json")
     data = json.loads(path.read_text()) if path.is_file() else None
     return data if data and data["clip"] and (out / data["clip"]).is_file() else None
@@ -115,7 +123,7 @@ class _Seen(BaseException):
 
 
 class _Watcher:
-    """A Subscriber: memory at the clip's step; ends the episode after the clip."""
+    """A Subscriber that keeps the memory at the clip's step, and ends the episode after the clip."""
 
     def __init__(self, clip: Clip):
         self._clip = clip

@@ -1,4 +1,4 @@
-"""What an episode leaves behind for those who explain it: what was due, what was named, what memory held."""
+"""Logs an episode for those who explain it: what was due, which subtask labels the agent gave, what memory held."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ from predimem.evaluation.analysis.stages import StageFacts, facts_of
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer of S2. asked_step: of the observation that it answers. subtask: None where it was not valid."""
+    """One answer of S2.
+
+    asked_step: the step of the observation that it answers
+    subtask: None where the answer was not valid
+    """
 
     asked_step: int
     arrived_step: int
@@ -24,18 +28,24 @@ class Answer:
 
 @dataclass
 class EpisodeLog:
-    """hz: control steps a second. stages: empty where the environment does not explain its stages.
+    """What is kept of one episode.
 
-    Of each control step: named, the subtask that the agent was at; due, the index of the stage that was due when
-    it acted (the number of stages: all were passed). keyframes: (step, steps in memory from then on), where it
-    changed. undue: (step, kind, label) of what was achieved and not due. failed_attempts: (step, kind) of what
-    came to nothing.
+    hz: control steps in a second
+    stages: empty where the environment does not explain its stages
+    given_labels: for each control step the subtask label that the agent gave
+    due: for each control step the index of the stage that was due when the agent acted; it is the number of stages
+        where all were passed
+    answers: the answers of S2
+    keyframes: (step, steps in memory from then on), wherever the memory changed
+    undue: (step, kind, label) of each stage that was achieved when it was not due
+    states: the states of the stages after the last step, one letter each (see `stages`)
+    failed_attempts: (step, kind) of each attempt that failed
     """
 
     instruction: str = ""
     hz: float = 20.0
     stages: tuple[StageFacts, ...] = ()
-    named: list[str] = field(default_factory=list)
+    given_labels: list[str] = field(default_factory=list)
     due: list[int] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
     keyframes: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
@@ -44,11 +54,11 @@ class EpisodeLog:
     failed_attempts: list[tuple[int, str]] = field(default_factory=list)
 
     def __len__(self) -> int:
-        return len(self.named)
+        return len(self.given_labels)
 
     @property
     def has_planner(self) -> bool:
-        """Whether an S2 answered at all with something else than the whole instruction."""
+        """Whether there is an S2, which gave at least one answer that is not the whole instruction."""
         return any(answer.subtask not in (None, self.instruction) for answer in self.answers)
 
     def due_from(self, stage: int) -> int:
@@ -60,14 +70,14 @@ class EpisodeLog:
         return next((held for since, held in reversed(self.keyframes) if since <= step), ())
 
     def confidence_at(self, step: int) -> float | None:
-        """Of the plan that was followed at `step`."""
+        """The planner's confidence in the plan that was followed at `step`; None where it does not say it."""
         valid = [a for a in self.answers if a.arrived_step <= step and a.subtask is not None]
         return valid[-1].confidence if valid else None
 
     def spans(self) -> list[tuple[int, int, str]]:
-        """(start, end, named) of the runs of one name."""
+        """(start, end, label) of each run of steps with one label."""
         runs, start = [], 0
-        for name, group in groupby(self.named):
+        for name, group in groupby(self.given_labels):
             end = start + len(list(group))
             runs.append((start, end, name))
             start = end
@@ -75,7 +85,7 @@ class EpisodeLog:
 
 
 class LogRecorder:
-    """A Subscriber. `log` is valid at any time; `states` are the robot's, float32 [T, D]."""
+    """A Subscriber. `log` is valid at any time; `states` are the robot's states, float32 [T, D]."""
 
     def __init__(self) -> None:
         self.log = EpisodeLog()
@@ -91,18 +101,18 @@ class LogRecorder:
 
     def on_step(self, observation: Observation, action: np.ndarray, tick: Tick, result: StepResult) -> None:
         log, info, step = self.log, result.info, len(self.log)
-        if not log.named:
+        if not log.given_labels:
             log.stages = facts_of(info)
             seconds = result.observation.time_s - observation.time_s
             log.hz = 1 / seconds if seconds > 0 else log.hz
-        log.named.append(tick.subtask)
+        log.given_labels.append(tick.subtask)
         log.due.append(self._due)
         if tick.plan_arrived:
             log.answers.append(_answer(tick, step))
         if tick.keyframe_steps != (log.keyframes[-1][1] if log.keyframes else ()):
             log.keyframes.append((step, tick.keyframe_steps))
-        for deed in str(info.get("undue", "")).splitlines():
-            kind, _, label = deed.partition(": ")
+        for achieved in str(info.get("undue", "")).splitlines():
+            kind, _, label = achieved.partition(": ")
             log.undue.append((step, kind, label))
         log.failed_attempts += [(step, kind) for kind in str(info.get("failed_attempts", "")).splitlines()]
         log.states = str(info.get("stage_states", ""))

@@ -18,18 +18,21 @@ from predimem.evaluation.report.charts import success_bars, timeline
 from predimem.evaluation.report.summary import means_note
 
 AGENT_NOTES = {
-    "oracle": "the scripted expert with privileged state: what the task allows",
-    "script": "the scripted skills, always in the order of seed 0's episode: what works without looking",
-    "random": "random actions: what luck gives",
+    "oracle": "the scripted expert, which knows the true state: it shows what the task allows",
+    "script": "the scripted skills, always in the order of the episode of seed 0: it shows what works without looking",
+    "random": "random actions: they show what luck gives",
 }
 
 
 def write_report(
     results: Mapping[str, Any], traces: Sequence[Mapping[str, Any]], out: str | Path, studies: Sequence[str] = ()
 ) -> Path:
-    """Write `out`/report.html. traces: the episodes to draw, as `recording` writes them, with an
-    optional `thumbnails` (step -> camera -> data URI of an image). studies: SVG files in `out`, which the page
-    refers to."""
+    """Write `out`/report.html and return its path.
+
+    traces: the episodes to draw, as `recording` writes them, with an optional `thumbnails` (step -> camera -> data URI
+        of an image)
+    studies: SVG files in `out`, which the page refers to
+    """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -53,7 +56,7 @@ def write_report(
         studies=studies,
         planned=any(tick["plan_arrived"] for trace in traces for tick in trace["ticks"]),
         timelines=[(trace, _outcome(trace), timeline(trace)) for trace in traces],
-        videos=[row for row in results["episodes"] if row["video"]],
+        videos=[record for record in results["episodes"] if record["video"]],
         troubles=_troubles(results),
         failures=browse(results, out),
         **_diagnosis(results),
@@ -72,15 +75,15 @@ def load_traces(results: Mapping[str, Any], out: str | Path) -> list[dict[str, A
     out, traces = Path(out), []
     agent = results["config"]["agents"][0]
     for task in results["results"]:
-        rows = [
-            row
-            for row in results["episodes"]
-            if (row["task"], row["agent"]) == (task, agent) and row["trace"] and (out / row["trace"]).is_file()
+        records = [
+            r
+            for r in results["episodes"]
+            if (r["task"], r["agent"]) == (task, agent) and r["trace"] and (out / r["trace"]).is_file()
         ]
         # A stable sort: among equals the first seed.
-        rows.sort(key=lambda row: (row["video"] is None, row["status"] != "success"))
-        if rows:
-            traces.append(json.loads((out / rows[0]["trace"]).read_text()))
+        records.sort(key=lambda record: (record["video"] is None, record["status"] != "success"))
+        if records:
+            traces.append(json.loads((out / records[0]["trace"]).read_text()))
     return traces
 
 
@@ -112,9 +115,9 @@ def _troubles(results: Mapping[str, Any]) -> list[dict[str, Any]]:
     troubles = []
     for task, cells in results["results"].items():
         for agent, cell in cells.items():
-            rows = [r for r in results["episodes"] if r["task"] == task and r["agent"] == agent]
-            failed = [r["seed"] for r in rows if r["status"] == "failure"]
-            errors = [(r["seed"], _first_line(r["message"])) for r in rows if r["status"] == "error"]
+            records = [r for r in results["episodes"] if r["task"] == task and r["agent"] == agent]
+            failed = [r["seed"] for r in records if r["status"] == "failure"]
+            errors = [(r["seed"], _first_line(r["message"])) for r in records if r["status"] == "error"]
             if failed or errors or cell["invalid_answers"]:
                 troubles.append(
                     {"task": task, "agent": agent, "failed": failed, "errors": errors}

@@ -1,4 +1,4 @@
-"""From episodes' rows to the tables of results.json."""
+"""Sums up episode records into the tables of results.json."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from predimem.evaluation.analysis.metrics import (
     tsr,
     wilson_interval,
 )
-from predimem.evaluation.run.jobs import Row
+from predimem.evaluation.run.jobs import EpisodeRecord
 
-Scored = dict[tuple[str, str], dict[int, Row]]  # (task, agent) -> seed -> row of an episode without an error
-
-
-def as_result(row: Row) -> EpisodeResult:
-    return EpisodeResult(**{field.name: row[field.name] for field in fields(EpisodeResult)})
+Scored = dict[tuple[str, str], dict[int, EpisodeRecord]]  # (task, agent) -> seed -> record, without errors
 
 
-def summarise(rows: Sequence[Row]) -> dict[str, Any]:
+def as_result(record: EpisodeRecord) -> EpisodeResult:
+    return EpisodeResult(**{field.name: record[field.name] for field in fields(EpisodeResult)})
+
+
+def summarise(records: Sequence[EpisodeRecord]) -> dict[str, Any]:
     """The figures of one agent at one task. What did not occur is None; errors are in no rate.
 
-    failures: why episodes failed, where the environment says so, and how many, most frequent first.
+    `failures` says why episodes failed, where the environment tells it, and how many, the most frequent first.
     """
-    results = [as_result(row) for row in rows]
-    scored = [row for row in rows if row["status"] != "error"]
-    failed = [row for row in rows if row["status"] == "error"]
-    successes = sum(row["status"] == "success" for row in scored)
+    results = [as_result(record) for record in records]
+    scored = [record for record in records if record["status"] != "error"]
+    failed = [record for record in records if record["status"] == "error"]
+    successes = sum(record["status"] == "success" for record in scored)
     low, high = wilson_interval(successes, len(scored))
-    csr_low, csr_high = mean_interval({"": [stage_share(as_result(row)) for row in scored]})
-    reasons = Counter(_first_line(row) for row in scored if row["status"] == "failure" and row["message"])
-    names = sorted({name for row in scored for name in row["metrics"]})
-    metrics = {name: _mean([row["metrics"].get(name) for row in scored]) for name in names}
+    csr_low, csr_high = mean_interval({"": [stage_share(as_result(record)) for record in scored]})
+    reasons = Counter(_first_line(record) for record in scored if record["status"] == "failure" and record["message"])
+    names = sorted({name for record in scored for name in record["metrics"]})
+    metrics = {name: _mean([record["metrics"].get(name) for record in scored]) for name in names}
     return {
         "success": tsr(results),
         "n": len(scored),
@@ -51,36 +51,38 @@ def summarise(rows: Sequence[Row]) -> dict[str, Any]:
         "ci_low": low,
         "ci_high": high,
         "errors": len(failed),
-        "error_messages": sorted({_first_line(row) for row in failed if row["message"]}),
+        "error_messages": sorted({_first_line(record) for record in failed if record["message"]}),
         "failures": dict(reasons.most_common()),
         "csr": csr(results),
         "csr_ci_low": csr_low,
         "csr_ci_high": csr_high,
         "wrong_first_touch": metrics.get("wrong_first_touch"),
-        "steps_mean": _mean([row["steps"] for row in scored]),
-        "plan_age_mean": _mean([row["plan_age_steps"] for row in scored]),
-        "stale_action_ratio": _mean([row["stale_action_ratio"] for row in scored]),
-        "held_action_ratio": _mean([row["held_action_ratio"] for row in scored]),
-        "s1_ms_median": _median([ms for row in scored for ms in row["s1_ms"]]),
-        "s2_ms_median": _median([ms for row in scored for ms in row["s2_ms"]]),
-        "answers": sum(row["answers"] for row in rows),
-        "invalid_answers": sum(row["invalid_answers"] for row in rows),
-        "keyframes_mean": _mean([row["keyframes"] for row in scored]),
-        "episode_s_median": _median([row["wall_s"] for row in scored]),
+        "steps_mean": _mean([record["steps"] for record in scored]),
+        "plan_age_mean": _mean([record["plan_age_steps"] for record in scored]),
+        "stale_action_ratio": _mean([record["stale_action_ratio"] for record in scored]),
+        "held_action_ratio": _mean([record["held_action_ratio"] for record in scored]),
+        "s1_ms_median": _median([ms for record in scored for ms in record["s1_ms"]]),
+        "s2_ms_median": _median([ms for record in scored for ms in record["s2_ms"]]),
+        "answers": sum(record["answers"] for record in records),
+        "invalid_answers": sum(record["invalid_answers"] for record in records),
+        "keyframes_mean": _mean([record["keyframes"] for record in scored]),
+        "episode_s_median": _median([record["wall_s"] for record in scored]),
         "metrics": metrics,
     }
 
 
-def summarise_means(rows: Sequence[Row], agents: Sequence[str], tasks: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Unweighted means over the tasks, for each agent. Tasks with no scored episode are left out.
+def summarise_means(
+    records: Sequence[EpisodeRecord], agents: Sequence[str], tasks: Sequence[str]
+) -> dict[str, dict[str, Any]]:
+    """For each agent the unweighted means over the tasks. Tasks in which all episodes were errors are left out.
 
-    interval: how the intervals were made.
+    `interval` says how the intervals were made.
     """
     means = {}
     for agent in agents:
-        own = [row for row in rows if row["agent"] == agent and row["task"] in tasks]
-        scored = {task: [row for row in own if row["task"] == task and row["status"] != "error"] for task in tasks}
-        results = {task: [as_result(row) for row in played] for task, played in scored.items() if played}
+        own = [record for record in records if record["agent"] == agent and record["task"] in tasks]
+        scored = {task: [r for r in own if r["task"] == task and r["status"] != "error"] for task in tasks}
+        results = {task: [as_result(record) for record in played] for task, played in scored.items() if played}
         successes = {task: [r.status == "success" for r in played] for task, played in results.items()}
         counts = [len(played) for played in results.values()]
         low, high = mean_success_interval(successes)
@@ -96,13 +98,13 @@ def summarise_means(rows: Sequence[Row], agents: Sequence[str], tasks: Sequence[
             "tasks": len(results),
             "n": sum(counts),
             "errors": len(own) - sum(counts),
-            "invalid_answers": sum(row["invalid_answers"] for row in own),
+            "invalid_answers": sum(record["invalid_answers"] for record in own),
         }
     return means
 
 
 def means_note(results: Mapping[str, Any]) -> str:
-    """How the intervals of the means in results.json were made, for below a table."""
+    """Says, for below a table, how the intervals of the means in results.json were made."""
     means = [results["mean"], *(entry["agents"] for entry in results.get("categories", {}).values())]
     figures = [cells for mean in means for cells in mean.values() if cells["tasks"] > 1] or [*results["mean"].values()]
     methods = dict.fromkeys(cells["interval"] for cells in figures)
@@ -110,22 +112,24 @@ def means_note(results: Mapping[str, Any]) -> str:
 
 
 def compare(
-    rows: Sequence[Row],
+    records: Sequence[EpisodeRecord],
     tasks: Sequence[str],
     agents: Sequence[str],
     references: Mapping[str, str] | None = None,
     categories: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, Any]:
-    """Each agent against its reference, on the seeds that both finished without an error.
+    """Compare each agent with its reference, on the seeds that both finished without an error.
 
-    references: agent -> the agent that it is compared with; without one that was played, the first agent. For
-    each task, each category and all tasks: McNemar's test of TSR over the pairs, and the difference in CSR
-    (reference minus other, mean over the tasks, `paired_difference`).
+    For each task, each category and all tasks there is McNemar's test of TSR over the pairs, and the difference in CSR
+    (reference minus other, mean over the tasks, see `paired_difference`).
+
+    references: agent -> the agent that it is compared with. An agent without one that was played is compared with the
+        first agent.
     """
     scored: Scored = {}
-    for row in rows:
-        if row["status"] != "error":
-            scored.setdefault((row["task"], row["agent"]), {})[row["seed"]] = row
+    for record in records:
+        if record["status"] != "error":
+            scored.setdefault((record["task"], record["agent"]), {})[record["seed"]] = record
     groups = {task: [task] for task in tasks}
     groups |= {name: [t for t in tasks if t in members] for name, members in (categories or {}).items()}
     groups = {name: members for name, members in groups.items() if members} | {"all tasks": list(tasks)}
@@ -164,8 +168,8 @@ def _paired(scored: Scored, tasks: Sequence[str], reference: str, other: str) ->
     }
 
 
-def _first_line(row: Row) -> str:
-    return row["message"].splitlines()[0]
+def _first_line(record: EpisodeRecord) -> str:
+    return record["message"].splitlines()[0]
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -1,4 +1,4 @@
-"""Sums up the ticks of an episode into the few numbers that its row in the journal keeps of it."""
+"""Sums up the ticks of an episode into the few numbers that its record keeps of them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,14 @@ from predimem.core.types import EpisodeResult, Observation, StepResult, Tick
 class TickStatistics:
     """A Subscriber. `numbers` is valid at any time; None stands for "did not occur".
 
-    plan_age_steps: mean over the ticks that had a plan; plan_ages: [age, number of ticks] of each age that
-    occurred. stale_action_ratio, held_action_ratio: of all ticks. s1_ms, s2_ms: every wall-clock latency.
-    s1_hz, s2_hz: chunks and answers in a second of the environment's control clock; there is no S2 where every
-    answer is the whole instruction. keyframes: held in memory at the end.
+    plan_age_steps: the mean age over the ticks that had a plan
+    plan_ages: [age, number of ticks] for each age that occurred
+    stale_action_ratio, held_action_ratio: shares of all ticks
+    s1_ms, s2_ms: every wall-clock latency
+    s1_hz, s2_hz: chunks and answers in a second of the environment's control clock; there is no S2 where every answer
+        is the whole instruction
+    answers, invalid_answers: how many answers S2 gave, and how many of them were not valid
+    keyframes: how many were in memory at the end
     """
 
     def __init__(self) -> None:

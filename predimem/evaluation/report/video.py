@@ -1,8 +1,7 @@
-"""Subscribers that keep images of an episode: an MP4 to watch, and thumbnails of the keyframes.
+"""Subscribers that keep images of an episode: a video (MP4) to watch, and thumbnails of the keyframes.
 
-Both see frames only as they pass. What they hold is bounded: the frames of the last
-`HISTORY_STEPS` steps (the memory can nominate a frame only while it is in its own history, which
-is no longer), and one small image for each keyframe.
+Both see frames only as they pass. What they hold is bounded: the frames of the last `HISTORY_STEPS` steps, and one
+small image for each keyframe. The memory can nominate a frame only while it is in its own history, which is no longer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Agents by their names: a planner, a memory and a low-level policy in the dual system, or an expert by itself."""
+"""Builds agents by their names: planner, memory and low-level policy in the dual system, or an expert by itself."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class AgentFactory:
         return name in (self._benchmark.experts.agents or ()) if config is None else config.is_scripted
 
     def make(self, name: str, environment: Any) -> Agent:
-        """environment: what it acts in; a learned system needs no more of it than a `BareRobot` has.
+        """Build the agent `name` for an environment; a learned system needs no more of it than a `BareRobot` has.
 
-        Raises ValueError for an unknown agent, WeightsError without weights.
+        Raises ValueError for an unknown agent, and WeightsError if its weights are missing.
         """
         check_agents([name], self._config.benchmark, self._config.agent_configs)
         if name in self._config.agent_configs:

@@ -34,8 +34,11 @@ class BenchmarkPlayer:
         self._agents: dict[tuple[str, Key], Agent] = {}
 
     def play(self, task: str, agent: str, seed: int, subscribers: Sequence[Subscriber] = ()) -> EpisodeResult:
-        """One episode. Raises ValueError for an unknown task or agent, WeightsError without weights, and VulkanError
-        where a subscriber films (it has `every_steps`) and nothing can render."""
+        """Play one episode.
+
+        Raises ValueError for an unknown task or agent, WeightsError if weights are missing, and VulkanError if a
+        subscriber films (it has `every_steps`) and nothing can render.
+        """
         every = self._config.images_every(agent)
         if every is None:
             films = [s.every_steps for s in subscribers if hasattr(s, "every_steps")]  # type: ignore[attr-defined]
@@ -50,12 +53,12 @@ class BenchmarkPlayer:
         return run_episode(environment, self._agents[agent, key], task, agent, seed, subscribers)
 
     def true_keyframes(self, states: np.ndarray, hz: float) -> tuple[int, ...] | None:
-        """The keyframes of Eq. 1-3 on a trajectory, as demonstrations have them."""
+        """The keyframes by Eq. 1-3 of RoboMemArena (arXiv:2605.10921) on a trajectory, as demonstrations have them."""
         trajectory = self._benchmark.gripper_trajectory(states) if len(states) else None
         return None if trajectory is None else extract_keyframes(*trajectory, hz)
 
     def provenance(self) -> dict[str, Any]:
-        """What the figures of this player depend on: settings, the benchmark's version and weights' hashes."""
+        """What the figures of this player depend on: settings, the benchmark's version and the hashes of weights."""
         play, root = self._config.as_data(), self._config.weights
         agents = play.pop("agent_configs")
         for name, config in self._config.agent_configs.items():
@@ -72,7 +75,7 @@ class BenchmarkPlayer:
     def run_harness(
         self, task: str, agent: str, episodes: int | None, on_episode: Callable[[int, bool], object]
     ) -> dict[str, Any]:
-        """Let the benchmark's own code grade an agent without privileged state; the benchmark's result."""
+        """Let the benchmark's own code grade an agent without privileged state; return its result."""
         graded = self._benchmark
         if not isinstance(graded, GradedByItself):
             raise ValueError(f"{graded.name} has no evaluation code of its own: use `predimem eval`")
@@ -93,7 +96,7 @@ class BenchmarkPlayer:
         self._agents, self._environments = {}, {}
 
     def _environment_key(self, task: str, request: EnvironmentRequest) -> Key:
-        """Where an environment that does what is requested is kept; it is built if there is none."""
+        """The key of an environment that does what is requested; it is built if there is none."""
         request = request if self._benchmark.heeds_requests else EnvironmentRequest()
         for key in ((task, replace(request, images=True)), (task, request)):
             if key in self._environments:

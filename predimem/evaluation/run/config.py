@@ -1,4 +1,4 @@
-"""How episodes are played: in which benchmark, with which agents, weights and latencies."""
+"""Says how episodes are played: in which benchmark, with which agents, weights and latencies."""
 
 from __future__ import annotations
 
@@ -25,13 +25,15 @@ HOW_IT_IS_PLAYED = ("play", "agent_configs")  # what an evaluation without a fil
 class PlayConfig:
     """How one process plays episodes.
 
-    benchmark: its name, or the file that defines it. environment: its options, see its `options`.
+    benchmark: its name, or the file that defines it
+    environment: the options of its environments, see the benchmark's `options`
     actor_camera_every: control steps from one image to the next where a learned actor acts, in benchmarks whose
-    environments can leave images out.
-    time, agent: latencies, and how often S1 and S2 are asked.
-    weights: a folder with `planner/`, `actor/`, ...; null: the shipped ones.
-    torch_threads: of each process.
-    agent_configs: name -> agent. task_files: name -> file of the tasks that are not the benchmark's own.
+        environments can leave images out
+    time, agent: the latencies, and how often S1 and S2 are asked
+    weights: a folder with `planner/`, `actor/`, ...; null: the shipped weights
+    torch_threads: how many threads PyTorch uses in each process
+    agent_configs: name -> agent config
+    task_files: name -> file, for the tasks that are not the benchmark's own
     """
 
     benchmark: str = DEFAULT_BENCHMARK
@@ -63,12 +65,17 @@ class PlayConfig:
 class EvaluationFile:
     """`predimem eval --config`: what is played, and how.
 
-    tasks: empty: all of the benchmark.
-    agents: names of `agent_configs` and the benchmark's experts (`oracle`, ...); the first one is compared with the
-    others; empty: all agents whose weights are there, in their order.
-    videos: of each task and agent; null: 2, of a benchmark with long episodes none.
-    clips: failed episodes of each agent and cause that are played again to film the seconds around the failure.
-    studies: agents that are drawn against what they differ in.
+    tasks: the tasks to play; empty: all of the benchmark
+    agents: names of `agent_configs`, or of the benchmark's experts (`oracle`, ...); the first one is compared with the
+        others; empty: all agents whose weights are there, in their order
+    episodes, seed_start: how many episodes of each task and agent, and the seed of the first one
+    out: the folder for everything that is written
+    workers: how many processes play side by side
+    videos: how many episodes of each task and agent are filmed; null: 2, in benchmarks with long episodes none
+    clips: how many failed episodes of each agent and cause are played again to film the seconds around the failure
+    play: how episodes are played
+    agent_configs: name -> agent config
+    studies: agents that are drawn against what they differ in
     """
 
     benchmark: str = DEFAULT_BENCHMARK
@@ -94,10 +101,10 @@ class EvaluationFile:
 
 
 def evaluation_settings(path: str | Path | None, given: Mapping[str, Any]) -> EvaluationFile:
-    """A file's settings with what is given in their place. Without a file (None) the benchmark's own file says which
-    agents there are and how they are played, and nothing else.
+    """The settings of a file, with what is given in their place.
 
-    given: "episodes", "play.time.mode", ... -> value; None: not given. Raises ConfigError.
+    Without a file (None) the benchmark's own file says which agents there are and how they are played, and nothing
+    else. given: "episodes", "play.time.mode", ... -> value, where None stands for "not given". Raises ConfigError.
     """
     where = "options" if path is None else str(path)
     changes: dict[str, Any] = {}
@@ -134,8 +141,10 @@ def read_results(path: str | Path) -> dict[str, Any]:
 
 
 def played_with(results: Mapping[str, Any], where: str, weights: str | None = None) -> PlayConfig:
-    """How the episodes of a results file (`read_results`) were played. weights: their folder, if it lies elsewhere by
-    now. Raises ConfigError for results that do not say it.
+    """How the episodes of a results file (`read_results`) were played.
+
+    weights: the folder of the weights, if it lies elsewhere by now. Raises ConfigError for results that do not say how
+    they were played.
     """
     provenance = results["provenance"]
     if "task_files" in provenance:

@@ -1,8 +1,8 @@
-"""`predimem eval`: play every episode of an evaluation, whatever happens, and write down what came out.
+"""`predimem eval`: plays every episode of an evaluation, whatever happens, and writes down what came out.
 
-Into the output folder go `episodes.jsonl` (the journal that an interrupted run resumes from),
-`traces/` and `videos/`, and at the end `results.json`, `compact.json` (see `compact`), `report.html` and, of a
-benchmark with categories, `table.md`.
+It writes `episodes.jsonl` (the journal that an interrupted run resumes from), `traces/` and `videos/` into the output
+folder, and at the end `results.json`, `compact.json` (see `compact`), `report.html` and, for a benchmark with
+categories, `table.md`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from predimem.evaluation.report.clips import choose_clips, read_clip
 from predimem.evaluation.report.report import load_traces, write_report
 from predimem.evaluation.report.summary import compare, means_note, summarise, summarise_means
 from predimem.evaluation.report.video import Film
-from predimem.evaluation.run.jobs import EpisodeJob, EvaluationError, Player, Row, WorkerPool
+from predimem.evaluation.run.jobs import EpisodeJob, EpisodeRecord, EvaluationError, Player, WorkerPool
 from predimem.evaluation.run.journal import EvaluationJournal
 from predimem.evaluation.run.machine import machine, revision
 from predimem.evaluation.run.migrations import SCHEMA
@@ -36,21 +36,24 @@ __all__ = ["EvaluationConfig", "EvaluationError", "Player", "format_table", "run
 
 @dataclass(frozen=True)
 class EvaluationConfig:
-    """What to play: for each task and agent, seeds seed_start ... seed_start + episodes - 1, none of which
-    may be a training seed.
+    """What to play: for each task and agent, the seeds seed_start ... seed_start + episodes - 1.
 
-    references: agent -> the one that it is compared with on the same seeds; without, the first agent.
-    notes: agent -> what it is, for the report. out: the folder for everything written. workers: processes
-    that play side by side.
-    videos_per_task: for each task and agent, that many first episodes are filmed, as `film` says.
-    traces_per_task: for that many, the record of every control step is kept; None: for all.
-    clips_per_cause: of each agent and cause of failure, that many failed episodes get a clip of the seconds around it.
-    episode_timeout_s: a worker that plays one episode for so long is stopped, and the episode is an
-    error; a task's first episode includes building its environment. studies: rows that are
-    drawn against what they differ in. horizons: task -> its control steps; the
-    longest tasks are played first, so that no worker is left with one at the end. overwrite: throw away what `out`
-    holds. retry_errors: on resuming, play the episodes again that ended in an error (never those that
-    failed).
+    None of the seeds may be a training seed.
+
+    out: the folder for everything that is written
+    workers: how many processes play side by side
+    videos_per_task: how many first episodes of each task and agent are filmed, as `film` says
+    traces_per_task: for how many of them the record of every control step is kept; None: for all
+    clips_per_cause: how many failed episodes of each agent and cause get a clip of the seconds around the failure
+    episode_timeout_s: a worker that plays one episode for so long is stopped, and the episode is an error; the first
+        episode of a task includes building its environment
+    overwrite: throw away what `out` holds
+    retry_errors: on resuming, play those episodes again that ended in an error (never those that failed)
+    references: agent -> the agent that it is compared with on the same seeds; without one, the first agent
+    notes: agent -> what it is, for the report
+    horizons: task -> its control steps; the longest tasks are played first, so that no worker is left with one at the
+        end
+    studies: agents that are drawn against what they differ in
     """
 
     benchmark: str
@@ -91,10 +94,12 @@ def run_evaluation(
 ) -> dict[str, Any]:
     """Play what is not in the journal yet, write results.json and report.html, print and return the results.
 
-    make_player must be picklable: each worker process builds its own player with it, once. categories:
-    category -> tasks, where the benchmark groups its tasks; they get figures and a table of their own. Raises
-    EvaluationError where a player cannot be built or `out` holds another evaluation's episodes.
     After Ctrl-C (KeyboardInterrupt) the same call goes on with the episodes that are missing.
+
+    make_player: each worker process builds its own player with it, once; it must be picklable
+    categories: category -> tasks, where the benchmark groups its tasks; they get figures and a table of their own
+
+    Raises EvaluationError if a player cannot be built, or if `out` holds another evaluation's episodes.
     """
     out = Path(config.out)
     jobs = plan_jobs(config)
@@ -106,19 +111,19 @@ def run_evaluation(
         identity = {"benchmark": load_benchmark(config.benchmark).name, "provenance": common}
         with EvaluationJournal(out, identity, config.overwrite, provenance.get("agent_configs")) as journal:
             _play_missing(config, pool, jobs, journal)
-            _film_failures(config, pool, [journal.rows[job.key] for job in jobs])
+            _film_failures(config, pool, [journal.records[job.key] for job in jobs])
     except BaseException:
         pool.close(kill=True)
         raise
     pool.close()
     results = _results(config, jobs, journal, provenance, time.monotonic() - began_s)
     if len(config.agents) > 1:
-        played = [journal.rows[job.key] for job in jobs]
+        played = [journal.records[job.key] for job in jobs]
         results["comparisons"] = compare(played, config.tasks, config.agents, config.references, categories)
     if categories:
-        played = [journal.rows[job.key] for job in jobs]
+        played = [journal.records[job.key] for job in jobs]
         results["categories"] = summarise_categories(played, config.agents, config.tasks, categories)
-    results["diagnosis"] = diagnose([journal.rows[job.key] for job in jobs], config.agents)
+    results["diagnosis"] = diagnose([journal.records[job.key] for job in jobs], config.agents)
     write_text(out / "results.json", json.dumps(results, indent=1, ensure_ascii=False))
     if categories:
         write_text(out / "table.md", markdown_table(results))
@@ -180,11 +185,11 @@ def _cell(figures: dict[str, Any]) -> str:
     return f"{figures['success']:.2f} {interval} n={figures['n']}{errors}"
 
 
-def _film_failures(config: EvaluationConfig, pool: WorkerPool, rows: Sequence[Row]) -> None:
+def _film_failures(config: EvaluationConfig, pool: WorkerPool, records: Sequence[EpisodeRecord]) -> None:
     """Film what is not filmed yet of the failures that the report shows."""
     from tqdm import tqdm
 
-    chosen = list(choose_clips(rows, config.clips_per_cause))
+    chosen = list(choose_clips(records, config.clips_per_cause))
     jobs = [EpisodeJob(c.task, c.seed, c.agent, clip=c) for c in chosen if read_clip(c, Path(config.out)) is None]
     for done in tqdm(pool.play(jobs), total=len(jobs), unit="clip", dynamic_ncols=True, disable=not jobs):
         if done.get("message"):
@@ -192,21 +197,21 @@ def _film_failures(config: EvaluationConfig, pool: WorkerPool, rows: Sequence[Ro
             print(f"no clip: {done['task']} {done['agent']} seed {done['seed']}: {first}")
 
 
-def _is_missing(row: Row | None, retry_errors: bool) -> bool:
-    return row is None or (retry_errors and row["status"] == "error")
+def _is_missing(record: EpisodeRecord | None, retry_errors: bool) -> bool:
+    return record is None or (retry_errors and record["status"] == "error")
 
 
 def _play_missing(
     config: EvaluationConfig, pool: WorkerPool, jobs: Sequence[EpisodeJob], journal: EvaluationJournal
 ) -> None:
-    missing = [job for job in jobs if _is_missing(journal.rows.get(job.key), config.retry_errors)]
+    missing = [job for job in jobs if _is_missing(journal.records.get(job.key), config.retry_errors)]
     if not missing:
         return
     commit, dirty = revision()
     started = datetime.now(UTC).isoformat(timespec="seconds")
     journal.begin({"started": started, "revision": commit, "dirty": dirty, "machine": machine()})
     keys = {job.key for job in missing}
-    finished = [journal.rows[job.key] for job in jobs if job.key not in keys]
+    finished = [journal.records[job.key] for job in jobs if job.key not in keys]
     try:
         _play(pool, missing, finished, journal, config.horizons)
     except KeyboardInterrupt:
@@ -217,7 +222,7 @@ def _play_missing(
 def _play(
     pool: WorkerPool,
     missing: Sequence[EpisodeJob],
-    finished: list[Row],
+    finished: list[EpisodeRecord],
     journal: EvaluationJournal,
     horizons: Mapping[str, int],
 ) -> None:
@@ -227,22 +232,22 @@ def _play(
     total = len(finished) + len(missing)
     with tqdm(total=total, initial=len(finished), unit="episode", dynamic_ncols=True) as bar:
         bar.set_postfix_str(_running(finished))
-        for row in pool.play(sorted(missing, key=lambda job: -horizons.get(job.task, 0))):
-            journal.add(row)
-            finished.append(row)
-            if row["status"] == "error":
-                first = (row["message"] or "no message").splitlines()[0]
-                bar.write(f"error: {row['task']} {row['agent']} seed {row['seed']}: {first}")
+        for record in pool.play(sorted(missing, key=lambda job: -horizons.get(job.task, 0))):
+            journal.add(record)
+            finished.append(record)
+            if record["status"] == "error":
+                first = (record["message"] or "no message").splitlines()[0]
+                bar.write(f"error: {record['task']} {record['agent']} seed {record['seed']}: {first}")
             bar.set_postfix_str(_running(finished), refresh=False)
             bar.update()
 
 
-def _running(rows: Sequence[Row]) -> str:
+def _running(records: Sequence[EpisodeRecord]) -> str:
     """Success so far, for each agent: "predimem 9/10"."""
     counts: dict[str, list[bool]] = {}
-    for row in rows:
-        if row["status"] != "error":
-            counts.setdefault(row["agent"], []).append(row["status"] == "success")
+    for record in records:
+        if record["status"] != "error":
+            counts.setdefault(record["agent"], []).append(record["status"] == "success")
     return "  ".join(f"{agent} {sum(c)}/{len(c)}" for agent, c in counts.items())
 
 
@@ -253,10 +258,11 @@ def _results(
     provenance: dict[str, Any],
     wall_s: float,
 ) -> dict[str, Any]:
-    rows = [journal.rows[job.key] for job in jobs]
+    records = [journal.records[job.key] for job in jobs]
     table = {
         task: {
-            agent: summarise([r for r in rows if r["task"] == task and r["agent"] == agent]) for agent in config.agents
+            agent: summarise([r for r in records if r["task"] == task and r["agent"] == agent])
+            for agent in config.agents
         }
         for task in config.tasks
     }
@@ -275,10 +281,10 @@ def _results(
         "started": journal.runs[0]["started"],
         "wall_s": round(wall_s, 1),
         "results": table,
-        "mean": summarise_means(rows, config.agents, config.tasks),
+        "mean": summarise_means(records, config.agents, config.tasks),
         "comparisons": None,
         "published": _published(config),
-        "episodes": [{k: v for k, v in row.items() if k not in drop} for row in rows],
+        "episodes": [{k: v for k, v in record.items() if k not in drop} for record in records],
     }
 
 

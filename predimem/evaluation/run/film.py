@@ -1,4 +1,4 @@
-"""`predimem play`: one episode as a video, with its progress shown while it is played."""
+"""`predimem play`: plays one episode, shows its progress and writes its video."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def film_episode(player: Player, task: str, agent: str, seed: int, path: Path) -
 
 
 class ProgressBar:
-    """A Subscriber: steps, stages and the subtask on the terminal."""
+    """A Subscriber that shows steps, stages and the subtask on the terminal."""
 
     def __init__(self, title: str):
         self._title = title

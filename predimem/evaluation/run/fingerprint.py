@@ -1,4 +1,4 @@
-"""A fingerprint of the whole course of an episode, to tell whether it came out the same a second time."""
+"""Takes the fingerprint of an episode's trajectory, which tells whether the episode came out the same a second time."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 from predimem.core.types import EpisodeResult, Observation, StepResult, Tick
 
 
-class CourseDigest:
-    """A Subscriber. `value`: 16 hexadecimal digits over every action, subtask, answer of S2 and keyframe so far.
+class TrajectoryFingerprint:
+    """A Subscriber. `value` is a hash of all actions, subtasks, answers of S2 and keyframes so far (16 hex digits).
 
-    Wall-clock times are not in it: in simulated time it is the same wherever the arithmetic is.
+    Wall-clock times are not in it, so in simulated time it is the same wherever the arithmetic is.
     """
 
     def __init__(self) -> None:

@@ -24,14 +24,14 @@ from predimem.evaluation.report.clips import Clip, film_clip
 from predimem.evaluation.report.episode_log import LogRecorder
 from predimem.evaluation.report.ticks import TickStatistics
 from predimem.evaluation.report.video import Film, KeyframeThumbnails, VideoRecorder
-from predimem.evaluation.run.fingerprint import CourseDigest
+from predimem.evaluation.run.fingerprint import TrajectoryFingerprint
 from predimem.evaluation.run.player import Player
 from predimem.evaluation.run.review import NO_REVIEW, review
 from predimem.jobs.pool import JobQueue, Pool, Reply, WorkerError
 from predimem.jobs.processes import LOG, Processes
 from predimem.jobs.tasks import Job
 
-Row = dict[str, Any]
+EpisodeRecord = dict[str, Any]  # what is kept of one episode, as JSON data
 
 
 class EvaluationError(ValueError):
@@ -42,8 +42,9 @@ class EvaluationError(ValueError):
 class EpisodeJob(Job):
     """One episode to play, and by whom.
 
-    film: also write its video and its keyframes' thumbnails. trace: write its trace. clip: play it once more, only to
-    film these steps of it.
+    film: also write its video and the thumbnails of its keyframes
+    trace: also write its trace
+    clip: play it once more, only to film these steps of it
     """
 
     agent: str
@@ -60,12 +61,12 @@ class EpisodeJob(Job):
         return f"{folder}/{self.task}/{self.agent}/seed{self.seed:010d}{suffix}"
 
 
-def play_job(player: Player, job: EpisodeJob, out: Path) -> Row:
+def play_job(player: Player, job: EpisodeJob, out: Path) -> EpisodeRecord:
     """Play one episode, write its trace and its video under `out`, and sum it up as plain data."""
     recorder, statistics, thumbnails = TraceRecorder(), TickStatistics(), KeyframeThumbnails()
-    course = CourseDigest()
+    trajectory = TrajectoryFingerprint()
     log = LogRecorder()
-    subscribers: list[Subscriber] = [statistics, course, log]
+    subscribers: list[Subscriber] = [statistics, trajectory, log]
     if job.trace:
         subscribers.append(recorder)
     video = None
@@ -87,12 +88,12 @@ def play_job(player: Player, job: EpisodeJob, out: Path) -> Row:
         video = None  # the episode crashed before its first step
     files = {"trace": trace, "video": video}
     reviewed = review(log, result, player.true_keyframes)
-    measured = {"course": course.value, "wall_s": time.perf_counter() - began_s}
-    return episode_row(result) | statistics.numbers | reviewed | measured | files
+    measured = {"trajectory": trajectory.value, "wall_s": time.perf_counter() - began_s}
+    return episode_record(result) | statistics.numbers | reviewed | measured | files
 
 
-def episode_row(result: EpisodeResult) -> Row:
-    """The result as JSON data: numbers that JSON does not have (NaN, infinity) become None."""
+def episode_record(result: EpisodeResult) -> EpisodeRecord:
+    """The result as the beginning of a record: numbers that JSON does not have (NaN, infinity) become None."""
     return {
         "task": result.task,
         "agent": result.agent,
@@ -110,20 +111,20 @@ class WorkerPool:
     """Plays jobs in up to `size` processes. `start` before `play`; `close` when done."""
 
     def __init__(self, make_player: Callable[[], Player], out: Path, size: int, timeout_s: float):
-        self._pool = Pool(Processes(partial(_PlayerHandler, make_player, out), out), size, timeout_s)
+        self._pool = Pool(Processes(partial(_EpisodeHandler, make_player, out), out), size, timeout_s)
 
     def start(self) -> dict[str, Any]:
-        """Start the first worker; its player's provenance. Raises EvaluationError if it cannot be built."""
+        """Start the first worker, and return its player's provenance. Raises EvaluationError if it cannot be built."""
         try:
             return self._pool.start()
         except WorkerError as error:
             raise EvaluationError(str(error)) from error
 
-    def play(self, jobs: Sequence[EpisodeJob]) -> Iterator[Row]:
-        """One row for each job, in the order in which they end."""
+    def play(self, jobs: Sequence[EpisodeJob]) -> Iterator[EpisodeRecord]:
+        """Yield one record for each job, in the order in which they end."""
         try:
             for reply in self._pool.run(JobQueue(jobs)):
-                yield reply.value if reply.kind == "done" else _lost_row(reply)
+                yield reply.value if reply.kind == "done" else _lost_record(reply)
         except WorkerError as error:
             raise EvaluationError(str(error)) from error
 
@@ -132,8 +133,8 @@ class WorkerPool:
         self._pool.close(kill)
 
 
-class _PlayerHandler:
-    """A player in a worker process."""
+class _EpisodeHandler:
+    """What a worker process does: it builds a player, and plays the jobs that it is sent."""
 
     def __init__(self, make_player: Callable[[], Player], out: Path):
         self._player = make_player()
@@ -142,7 +143,7 @@ class _PlayerHandler:
     def greeting(self) -> dict[str, Any]:
         return json.loads(json.dumps(self._player.provenance()))
 
-    def do(self, job: EpisodeJob) -> Row:
+    def do(self, job: EpisodeJob) -> EpisodeRecord:
         if job.clip is not None:
             return film_clip(self._player, job.clip, self._out)
         return play_job(self._player, job, self._out)
@@ -151,11 +152,11 @@ class _PlayerHandler:
         self._player.close()
 
 
-def _lost_row(reply: Reply[EpisodeJob]) -> Row:
-    """The row of an episode that gave none: its worker died, or could not write what it had played."""
+def _lost_record(reply: Reply[EpisodeJob]) -> EpisodeRecord:
+    """The record of an episode that gave none: its worker died, or could not write what it had played."""
     message = str(reply.value)
     if reply.kind == "died":
         message = f"the worker process {message} while it played this episode (see {LOG})"
     result = EpisodeResult(reply.job.task, reply.job.agent, reply.job.seed, "error", 0, message=message)
     files = {"trace": None, "video": None}
-    return episode_row(result) | TickStatistics().numbers | NO_REVIEW | {"course": None, "wall_s": None} | files
+    return episode_record(result) | TickStatistics().numbers | NO_REVIEW | {"trajectory": None, "wall_s": None} | files

@@ -1,7 +1,7 @@
-"""The journal of an evaluation: one line per finished episode, so that an interrupted run goes on.
+"""Keeps the journal of an evaluation: one line for each finished episode, so that an interrupted run goes on.
 
-`episodes.jsonl`: the first line names what the results depend on (benchmark, config); every
-later one is an episode's row, the start of a run that added to the file, or what one agent's episodes depend on.
+The first line of `episodes.jsonl` names what the results depend on (benchmark, config). Every later line is an episode
+record, the start of a run that added to the file, or what the episodes of one agent depend on.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from predimem.core.config import differences
-from predimem.evaluation.run.jobs import EvaluationError, Row
-from predimem.evaluation.run.migrations import modern_agent, modern_identity
+from predimem.evaluation.run.jobs import EpisodeRecord, EvaluationError
+from predimem.evaluation.run.migrations import modern_agent, modern_identity, modern_record
 from predimem.jobs.journal import Journal
 
 SCHEMA = 1
@@ -23,9 +23,9 @@ SCHEMA = 1
 class EvaluationJournal(Journal):
     """Open `out`/episodes.jsonl for the given `identity`, read what is there and lock it.
 
-    identity: plain JSON data that two runs must share for their episodes to be put together.
-    overwrite: begin anew; the earlier episodes, traces and videos are removed. agents: agent -> JSON data that
-    its episodes alone depend on: other agents may come and go between two runs.
+    identity: plain JSON data that two runs must share for their episodes to be put together
+    overwrite: begin anew; the earlier episodes, traces and videos are removed
+    agents: agent -> JSON data that its episodes alone depend on; other agents may come and go between two runs
     """
 
     name = "episodes.jsonl"
@@ -40,7 +40,7 @@ class EvaluationJournal(Journal):
         agents: dict[str, dict[str, Any]] | None = None,
     ):
         super().__init__(out)
-        self.rows: dict[tuple[str, str, int], Row] = {}
+        self.records: dict[tuple[str, str, int], EpisodeRecord] = {}
         self.runs: list[dict[str, Any]] = []
         self._agents: dict[str, dict[str, Any]] = {}
         try:
@@ -57,9 +57,9 @@ class EvaluationJournal(Journal):
         self.runs.append(run)
         self.append({"run": run})
 
-    def add(self, row: Row) -> None:
-        self.rows[row["task"], row["agent"], row["seed"]] = row
-        self.append({"episode": row})
+    def add(self, record: EpisodeRecord) -> None:
+        self.records[record["task"], record["agent"], record["seed"]] = record
+        self.append({"episode": record})
 
     def _clear(self) -> None:
         self._file.clear()
@@ -96,8 +96,8 @@ class EvaluationJournal(Journal):
             elif "agent" in line:
                 self._agents[line["agent"]] = modern_agent(line["identity"]) if former else line["identity"]
             else:
-                row = line["episode"]
-                self.rows[row["task"], row["agent"], row["seed"]] = row
+                record = modern_record(line["episode"])
+                self.records[record["task"], record["agent"], record["seed"]] = record
 
 
 def fingerprint(identity: dict[str, Any]) -> str:

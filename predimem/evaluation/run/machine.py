@@ -1,4 +1,4 @@
-"""Where a result comes from: the code's revision and the machine that it was made on."""
+"""Says where a result comes from: the code's revision and the machine that it was made on."""
 
 from __future__ import annotations
 

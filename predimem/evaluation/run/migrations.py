@@ -1,7 +1,8 @@
-"""Settings and results that earlier versions wrote, in today's words.
+"""Puts settings and results that earlier versions wrote into today's words.
 
 Until version 0.1 a benchmark was called a suite and an agent config a row; options of the environments stood beside
-the others, and MIKASA's agents were built in, with the weights of all models in one place (results of schema 1).
+the others, and MIKASA's agents were built in, with the weights of all models in one place (results of schema 1). An
+episode record called its trajectory fingerprint `course`, and what the agent had named in a failure `named`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from predimem.core.config import renamed
 
 SCHEMA = 2
 RENAMED = {"suite": "benchmark", "rows": "agent_configs"}
+RENAMED_IN_RECORDS = {"course": "trajectory"}
+RENAMED_IN_FAILURES = {"named": "given_label"}
 OF_THE_ENVIRONMENT = {"mikasa": ("rendering",), "arena": ("image_px", "inverse_kinematics")}
 # The agents that were built in with MIKASA: planner and actor.
 MIKASA_AGENTS = {
@@ -38,17 +41,30 @@ def modern_settings(data: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 def modern_results(results: Mapping[str, Any]) -> dict[str, Any]:
     """The results of an evaluation, as results.json or in compact form."""
+    results = dict(results)
+    if "episodes" in results:
+        results["episodes"] = [modern_record(record) for record in results["episodes"]]
+    if "columns" in results:
+        results["columns"] = [RENAMED_IN_RECORDS.get(name, name) for name in results["columns"]]
     if results["schema"] >= SCHEMA:
-        return dict(results)
-    results = renamed(dict(results), RENAMED, "results") | {"schema": SCHEMA}
+        return results
+    results = renamed(results, RENAMED, "results") | {"schema": SCHEMA}
     results["benchmark_version"] = results.pop("suite_version", None)
     agents = tuple(results.get("config", {}).get("agents", ()))
     results["provenance"] = modern_provenance(results["provenance"], agents)
     return results
 
 
+def modern_record(record: Mapping[str, Any]) -> dict[str, Any]:
+    """An episode record."""
+    record = renamed(dict(record), RENAMED_IN_RECORDS, "episode record")
+    if record.get("failure"):
+        record["failure"] = renamed(record["failure"], RENAMED_IN_FAILURES, "episode record: failure")
+    return record
+
+
 def modern_provenance(provenance: Mapping[str, Any], agents: tuple[str, ...] = ()) -> dict[str, Any]:
-    """What episodes depend on. agents: those that were played, of which MIKASA's are built in."""
+    """What episodes depend on. agents: those that were played; of these MIKASA's were built in."""
     provenance = renamed(dict(provenance), RENAMED, "provenance")
     if "suite_version" in provenance:
         provenance["benchmark_version"] = provenance.pop("suite_version")
@@ -92,7 +108,7 @@ def modern_agent(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_environment(play: Mapping[str, Any], names: Any) -> dict[str, Any]:
-    """The options of the environment in a place of their own."""
+    """The settings with the options of the environment in a place of their own."""
     play = dict(play)
     moved = {name: play.pop(name) for name in names if name in play}
     if moved or "environment" in play:

@@ -1,4 +1,4 @@
-"""Which agents there are in a benchmark, and whether their weights are."""
+"""Checks which agents there are in a benchmark, and whether their weights are there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RANDOM = "random"
 
 
 def check_agents(names: Sequence[str], benchmark: str, configs: Mapping[str, Any]) -> None:
-    """Raises ValueError for an agent that does not play this benchmark, naming those that do. configs: of agents."""
+    """Raises ValueError for an agent that does not play this benchmark, and names those that do."""
     played = load_benchmark(benchmark)
     own = (*(played.experts.agents or ()), RANDOM)
     for name in names:
@@ -35,7 +35,7 @@ def check_weights(agents: Sequence[str], play: PlayConfig) -> None:
 
 
 def missing_weights(configs: Mapping[str, AgentConfig], root: str | None) -> dict[str, str]:
-    """Agent -> what is said of the first of its models that is not there; no agents whose models are all there."""
+    """For each agent that lacks a model, what is said of the first one that is missing."""
     missing: dict[str, str] = {}
     for name, config in configs.items():
         try:
@@ -47,6 +47,6 @@ def missing_weights(configs: Mapping[str, AgentConfig], root: str | None) -> dic
 
 
 def task_files(benchmark: str, tasks: Sequence[str]) -> dict[str, str]:
-    """Name -> absolute path of those tasks that are given as a file."""
+    """Name -> absolute path, for those tasks that are given as a file."""
     played = load_benchmark(benchmark)
     return {played.task_name(task): str(Path(path)) for task in tasks if (path := played.task_file(task)) is not None}

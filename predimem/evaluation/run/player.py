@@ -1,4 +1,4 @@
-"""What an evaluation needs of those who play its episodes."""
+"""Defines what an evaluation needs of a player of episodes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Player(Protocol):
         ...
 
     def provenance(self) -> dict[str, Any]:
-        """Plain JSON data: what results depend on (`suite_version`, weights' hashes, config). Cheap."""
+        """Plain JSON data: what results depend on (`benchmark_version`, weights' hashes, config). Cheap."""
         ...
 
     def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""What an episode's row keeps of why it failed and what S2 was worth in it."""
+"""Reviews an episode for its record: why it failed, and how good S2 was in it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,15 @@ NO_REVIEW: dict[str, Any] = {"failure": None, "memory_errors": None, "planner": 
 
 
 def review(recorder: LogRecorder, result: EpisodeResult, true_keyframes: TrueKeyframes | None = None) -> dict[str, Any]:
-    """As JSON data: `failure` (`failures.Failure`), `memory_errors` (`aliasing.MemoryErrors`), `planner`
-    (`planner_figures.planner_counts`) and `retries` (`retries.retry_counts`), each None where it does not apply; all
-    of them for an error.
+    """The review as JSON data. Each part is None where it does not apply; for an error all of them are.
 
-    true_keyframes: from the robot's states [T, D] and the control rate in Hz to the steps of Eq. 1-3, or None.
+    failure: see `failures.Failure`
+    memory_errors: see `aliasing.MemoryErrors`
+    planner: see `planner_figures.planner_counts`
+    retries: see `retries.retry_counts`
+
+    true_keyframes: gives the steps of the keyframes by Eq. 1-3 of RoboMemArena (arXiv:2605.10921), or None, for the
+        robot's states [T, D] and the control rate in Hz.
     """
     log = recorder.log
     if result.status == "error":

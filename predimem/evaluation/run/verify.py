@@ -1,4 +1,4 @@
-"""`predimem eval --verify`: a random sample of the episodes of a results.json, played again."""
+"""`predimem eval --verify`: plays a random sample of the episodes of a results.json again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from predimem.core.config import differences
 from predimem.evaluation.analysis.compact import episodes_of
 from predimem.evaluation.run.config import read_results
-from predimem.evaluation.run.jobs import EpisodeJob, EvaluationError, Player, Row, WorkerPool
+from predimem.evaluation.run.jobs import EpisodeJob, EpisodeRecord, EvaluationError, Player, WorkerPool
 from predimem.evaluation.run.machine import machine
 from predimem.evaluation.run.migrations import AGENT_DEFAULTS
 
@@ -23,19 +23,26 @@ TIMEOUT_S = 1800.0
 
 @dataclass(frozen=True)
 class Checked:
-    """One episode that was played again. differences: of its outcome, as "steps (was 10, is 12)".
-    same_course: whether every action and answer was the same; None where the file does not say it."""
+    """One episode that was played again.
+
+    differences: where its outcome differs, as "steps (was 10, is 12)"
+    same_trajectory: whether every action and answer was the same; None where the file does not say it
+    """
 
     task: str
     agent: str
     seed: int
     differences: tuple[str, ...]
-    same_course: bool | None
+    same_trajectory: bool | None
 
 
 @dataclass(frozen=True)
 class Verification:
-    """episodes: how many the file has that did not end in an error. played_on, checked_on: kinds of CPU."""
+    """What came out.
+
+    episodes: how many episodes the file has that did not end in an error
+    played_on, checked_on: the kinds of CPU
+    """
 
     checked: tuple[Checked, ...]
     episodes: int
@@ -56,35 +63,37 @@ def verify_results(
 ) -> Verification:
     """Play `sample` episodes again, drawn with `seed`, and compare outcomes. Episodes that were errors are not drawn.
 
-    path: of a results.json or compact file. make_player: picklable; makes a player as the
-    results were made with (`config.played_with`). Raises EvaluationError where it is another (weights, benchmark,
-    simulator), or the results were played in real time, which never repeats.
+    path: a results.json or compact file
+    make_player: makes a player such as the results were made with (`config.played_with`); it must be picklable
+
+    Raises EvaluationError if the player is another one (weights, benchmark, simulator), or if the results were played
+    in real time, which never repeats.
     """
     results, where = read_results(path), str(path)
     if results["provenance"].get("play", {}).get("time", {}).get("mode") == "real":
         raise EvaluationError(f"{where} was played in real time: only simulated time comes out the same twice")
     if sample < 1:
         raise EvaluationError(f"--sample: expected at least 1 episode, got {sample}")
-    rows = [row for row in episodes_of(results) if row["status"] != "error"]
-    drawn = random.Random(seed).sample(rows, min(sample, len(rows)))
-    drawn.sort(key=rows.index)  # as they were played: a worker keeps the environment of a task
+    records = [record for record in episodes_of(results) if record["status"] != "error"]
+    drawn = random.Random(seed).sample(records, min(sample, len(records)))
+    drawn.sort(key=records.index)  # as they were played: a worker keeps the environment of a task
     with tempfile.TemporaryDirectory(prefix="predimem-verify-") as folder:
         again = _play(drawn, make_player, Path(folder), workers, results["provenance"], where)
-    checked = [_compare(row, again[row["task"], row["agent"], row["seed"]]) for row in drawn]
-    return Verification(tuple(checked), len(rows), results["machine"]["cpu"], machine()["cpu"])
+    checked = [_compare(record, again[record["task"], record["agent"], record["seed"]]) for record in drawn]
+    return Verification(tuple(checked), len(records), results["machine"]["cpu"], machine()["cpu"])
 
 
 def format_verification(verification: Verification) -> str:
-    """For a terminal: a line for each episode that came out otherwise, and the sum."""
+    """The text for a terminal: a line for each episode that came out otherwise, and the sum."""
     lines = []
     for c in verification.checked:
         if c.differences:
             lines.append(f"{c.task} {c.agent} seed {c.seed} differs: {', '.join(c.differences)}")
-        elif c.same_course is False:
+        elif c.same_trajectory is False:
             lines.append(f"{c.task} {c.agent} seed {c.seed}: the same outcome by other actions or answers")
     n = len(verification.checked)
     outcomes = n - len(verification.different)
-    trajectories = sum(c.same_course is True for c in verification.checked)
+    trajectories = sum(c.same_trajectory is True for c in verification.checked)
     lines.append(f"drawn from {verification.episodes} episodes; the same outcome: {outcomes} of {n}")
     lines.append(f"the same trajectory, in every action and answer: {trajectories} of {n}")
     if trajectories < n:
@@ -96,16 +105,16 @@ def format_verification(verification: Verification) -> str:
 
 
 def _play(
-    drawn: Sequence[Row],
+    drawn: Sequence[EpisodeRecord],
     make_player: Callable[[], Player],
     out: Path,
     workers: int,
     provenance: dict[str, Any],
     path: str,
-) -> dict[tuple[str, str, int], Row]:
+) -> dict[tuple[str, str, int], EpisodeRecord]:
     from tqdm import tqdm
 
-    jobs = [EpisodeJob(row["task"], row["seed"], row["agent"], trace=False) for row in drawn]
+    jobs = [EpisodeJob(record["task"], record["seed"], record["agent"], trace=False) for record in drawn]
     pool = WorkerPool(make_player, out, workers, TIMEOUT_S)
     try:
         before, now = _essential(provenance), _essential(pool.start())
@@ -113,8 +122,8 @@ def _play(
             changed = ", ".join(differences(before, now))
             raise EvaluationError(f"{path} was played with something else: {changed}")
         again = {
-            (row["task"], row["agent"], row["seed"]): row
-            for row in tqdm(pool.play(jobs), total=len(jobs), unit="episode", dynamic_ncols=True)
+            (record["task"], record["agent"], record["seed"]): record
+            for record in tqdm(pool.play(jobs), total=len(jobs), unit="episode", dynamic_ncols=True)
         }
     except BaseException:
         pool.close(kill=True)
@@ -130,13 +139,13 @@ def _essential(provenance: dict[str, Any]) -> dict[str, Any]:
     return provenance | {"play": play} | ({"agent_configs": agents} if agents else {})
 
 
-def _compare(before: Row, now: Row) -> Checked:
+def _compare(before: EpisodeRecord, now: EpisodeRecord) -> Checked:
     changed = [
         text
         for name in OUTCOME
         if name in before and before[name] != now[name]
         for text in differences(before[name], now[name], name)
     ]
-    known = before.get("course")
-    same_course = None if known is None else known == now["course"]
-    return Checked(before["task"], before["agent"], before["seed"], tuple(changed), same_course)
+    known = before.get("trajectory")
+    same_trajectory = None if known is None else known == now["trajectory"]
+    return Checked(before["task"], before["agent"], before["seed"], tuple(changed), same_trajectory)

@@ -13,7 +13,7 @@ from predimem.evaluation.analysis.categories import format_categories, summarise
 from predimem.evaluation.analysis.metrics import mean_interval, wilson_interval
 from predimem.evaluation.report.summary import summarise, summarise_means
 from predimem.evaluation.run.evaluation import EvaluationConfig, run_evaluation
-from tests.evaluation.analysis.test_metrics import row
+from tests.evaluation.analysis.test_metrics import record
 from tests.evaluation.fake_player import FakePlayer
 
 CATEGORIES = {"counting": ["pour twice"], "sequence": ["first", "second", "not played"], "occlusion": ["hidden"]}
@@ -26,17 +26,17 @@ PLAYED = {
 
 
 def played() -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    rows = []
+    records = []
     for task, episodes in PLAYED.items():
         for seed, (status, passed) in enumerate(episodes):
             message = "a third pour" if status == "failure" else ""
-            rows.append(row(task, "a", seed, status, stages_passed=passed, stages_total=4, message=message))
-    return rows, {task: {"a": summarise([r for r in rows if r["task"] == task])} for task in PLAYED}
+            records.append(record(task, "a", seed, status, stages_passed=passed, stages_total=4, message=message))
+    return records, {task: {"a": summarise([r for r in records if r["task"] == task])} for task in PLAYED}
 
 
 def test_a_category_is_the_mean_of_its_tasks() -> None:
-    rows, _ = played()
-    result = summarise_categories(rows, ["a"], list(PLAYED), CATEGORIES)
+    records, _ = played()
+    result = summarise_categories(records, ["a"], list(PLAYED), CATEGORIES)
     assert list(result) == ["counting", "sequence"]  # in the order given; nothing of occlusion was played
     assert result["sequence"]["tasks"] == ["first", "second"]
     sequence = result["sequence"]["agents"]["a"]
@@ -52,8 +52,8 @@ def test_a_category_is_the_mean_of_its_tasks() -> None:
 
 
 def test_the_average_is_over_tasks_not_over_categories() -> None:
-    rows, _ = played()
-    assert summarise_means(rows, ["a"], list(PLAYED))["a"]["success"] == pytest.approx((1 / 4 + 1 + 0) / 3)
+    records, _ = played()
+    assert summarise_means(records, ["a"], list(PLAYED))["a"]["success"] == pytest.approx((1 / 4 + 1 + 0) / 3)
 
 
 def test_a_cell_counts_its_reasons_and_has_an_interval_for_csr() -> None:
@@ -65,12 +65,12 @@ def test_a_cell_counts_its_reasons_and_has_an_interval_for_csr() -> None:
 
 
 def test_the_printed_table() -> None:
-    rows, table = played()
+    records, table = played()
     results = {
         "config": {"agents": ["a"]},
         "results": table,
-        "mean": summarise_means(rows, ["a"], list(PLAYED)),
-        "categories": summarise_categories(rows, ["a"], list(PLAYED), CATEGORIES),
+        "mean": summarise_means(records, ["a"], list(PLAYED)),
+        "categories": summarise_categories(records, ["a"], list(PLAYED), CATEGORIES),
     }
     lines = format_categories(results).splitlines()
     assert lines[0].split() == ["counting", "sequence", "average"]

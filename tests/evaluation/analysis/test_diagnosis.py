@@ -1,4 +1,4 @@
-"""The tables that are no success rates, from rows made by hand."""
+"""The tables that are no success rates, from records made by hand."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.evaluation.fake_player import observation, play_frames
 from tests.evaluation.logs import GOOD, log
 
 
-def row(agent: str, status: str, cause: str = "", task: str = "wine", **more: Any) -> dict[str, Any]:
+def record(agent: str, status: str, cause: str = "", task: str = "wine", **more: Any) -> dict[str, Any]:
     failure = {"cause": cause, "stage": 1, "label": "pour 1st"} if cause else None
     errors = {"aliasing_named": 0, "aliasing_done": 2, "forgetting_named": 1, "forgetting_done": 0}
     known: dict[str, Any] = {"failure": failure, "memory_errors": errors, "planner": None}
@@ -25,11 +25,12 @@ def row(agent: str, status: str, cause: str = "", task: str = "wine", **more: An
 
 
 def test_episodes_are_counted_by_cause_and_stage_and_errors_are_none() -> None:
-    rows = [
-        *(row("a", "failure", "motor failure"), row("a", "failure", "motor failure"), row("a", "success")),
-        *(row("a", "failure", "timeout"), row("a", "error", "timeout"), row("b", "success", memory_errors=None)),
+    records = [
+        *(record("a", "failure", "motor failure"), record("a", "failure", "motor failure"), record("a", "success")),
+        *(record("a", "failure", "timeout"), record("a", "error", "timeout")),
+        record("b", "success", memory_errors=None),
     ]
-    found = diagnose(rows, ["a", "b"])
+    found = diagnose(records, ["a", "b"])
     assert (found["a"]["n"], found["a"]["failed"]) == (4, 3)
     assert found["a"]["causes"] == {"motor failure": 2, "timeout": 1}
     assert found["a"]["stages"][0] == {
@@ -42,8 +43,8 @@ def test_episodes_are_counted_by_cause_and_stage_and_errors_are_none() -> None:
 
 
 def test_rates_of_the_system() -> None:
-    rows = [row("a", "success"), row("a", "failure", s1_hz=3.0, held_action_ratio=0.3, plan_ages=[[2, 9]])]
-    system = diagnose(rows, ["a"])["a"]["system"]
+    records = [record("a", "success"), record("a", "failure", s1_hz=3.0, held_action_ratio=0.3, plan_ages=[[2, 9]])]
+    system = diagnose(records, ["a"])["a"]["system"]
     assert (system["s1_hz"], system["s2_hz"], system["s1_ms_median"], system["s2_ms_median"]) == (4.0, None, 2.0, None)
     assert (system["plan_age_median"], system["plan_age_p95"]) == (2, 2)  # 19 of 20 are 2 steps old
     assert system["held_action_ratio"] == 0.2
@@ -51,13 +52,16 @@ def test_rates_of_the_system() -> None:
 
 
 def test_the_printed_tables() -> None:
-    rows = [row("a", "failure", "motor failure", planner=planner_counts(log(GOOD), (100,))), row("b", "success")]
-    text = format_diagnosis(diagnose(rows, ["a", "b"]))
+    records = [
+        record("a", "failure", "motor failure", planner=planner_counts(log(GOOD), (100,))),
+        record("b", "success"),
+    ]
+    text = format_diagnosis(diagnose(records, ["a", "b"]))
     causes, planners, systems = text.split("\n\n")
     assert causes.splitlines()[2].split() == ["a", "1/1", "1", "1", "1"]
     assert planners.splitlines()[2].split() == ["a", "100.0", "100.0", "0.0", "0.0", "0.0", "0.00", "-", "0.0", "20"]
     assert systems.splitlines()[2].split() == ["a", "5.00", "-", "2", "9", "10.0", "20.0", "2", "-"]
-    nothing = row("a", "success", memory_errors=None, s1_hz=None, plan_ages=[])
+    nothing = record("a", "success", memory_errors=None, s1_hz=None, plan_ages=[])
     assert format_diagnosis(diagnose([nothing], ["a"])) == ""
 
 

@@ -9,7 +9,7 @@ import pytest
 from predimem.core.types import EpisodeResult
 from predimem.evaluation.analysis.aliasing import MemoryErrors, memory_errors
 from predimem.evaluation.analysis.failures import Failure, explain, missing_evidence
-from predimem.evaluation.analysis.subtask_labels import namings
+from predimem.evaluation.analysis.subtask_labels import judged_labels
 from predimem.evaluation.report.episode_log import EpisodeLog
 from tests.evaluation.logs import FIRST, GOOD, PICK, SECOND, STAND, failed, log
 
@@ -22,22 +22,22 @@ def cause(parts: tuple[tuple[int, str, float], ...], states: str, memory: tuple[
     return failure
 
 
-def test_namings() -> None:
+def test_judged_labels() -> None:
     parts = (
         *((0, "", 1.0), (0, PICK, 1.0), (0, FIRST, 1.0), (0, STAND, 1.0), (0, "dance", 1.0)),
         *((1, PICK, 1.0), (1, FIRST, 1.0), (2, FIRST, 1.0), (2, SECOND, 1.0), (2, FIRST, 1.0), (3, STAND, 1.0)),
     )
-    each = namings(log(parts))[::20]
+    each = judged_labels(log(parts))[::20]
     assert each == ["nothing", "right", "early", "ahead", "other", "right", "right", "late", "right", "again", "right"]
 
 
 def test_a_name_need_not_be_the_label_to_the_letter() -> None:
-    assert namings(log(((0, "Pick  the wine", 1.0), (1, "pour 1st: bowl", 1.0))))[::20] == ["right", "other"]
+    assert judged_labels(log(((0, "Pick  the wine", 1.0), (1, "pour 1st: bowl", 1.0))))[::20] == ["right", "other"]
 
 
 def test_a_right_name_for_its_whole_budget_is_a_motor_failure() -> None:
     failure = cause((*GOOD[:1], (1, FIRST, 16.0)), "+x..")
-    assert (failure.cause, failure.stage, failure.label, failure.named) == ("motor failure", 1, FIRST, FIRST)
+    assert (failure.cause, failure.stage, failure.label, failure.given_label) == ("motor failure", 1, FIRST, FIRST)
     assert failure.step == 100 + 160 and failure.confidence == 0.75
 
 
@@ -48,7 +48,7 @@ def test_too_little_time_is_a_timeout() -> None:
 def test_another_subtask_is_a_wrong_subtask_or_a_missed_keyframe() -> None:
     parts = (*GOOD[:2], (2, SECOND, 2.0), (2, STAND, 14.0))
     remembered = cause(parts, "++x.", memory=(150,))
-    assert (remembered.cause, remembered.named, remembered.step) == ("wrong subtask", STAND, 240)
+    assert (remembered.cause, remembered.given_label, remembered.step) == ("wrong subtask", STAND, 240)
     assert remembered.memory == (150,) and remembered.missing == ()
     forgotten = cause(parts, "++x.", memory=(20,))  # of the pick, not of the pour
     assert (forgotten.cause, forgotten.missing) == ("missed keyframe", (FIRST,))

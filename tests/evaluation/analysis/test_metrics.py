@@ -59,7 +59,7 @@ def test_mcnemar_needs_pairs() -> None:
         mcnemar([True, False], [True])
 
 
-def row(task: str, agent: str, seed: int, status: str, **changes: object) -> dict:
+def record(task: str, agent: str, seed: int, status: str, **changes: object) -> dict:
     figures = {"plan_age_steps": 2.0, "stale_action_ratio": 0.1, "held_action_ratio": 0.2, "wall_s": 1.0}
     counts = {"s1_ms": [10.0, 30.0], "s2_ms": [], "answers": 4, "invalid_answers": 1, "keyframes": 2}
     result = {"task": task, "agent": agent, "seed": seed, "status": status, "steps": 10, "message": ""}
@@ -68,12 +68,12 @@ def row(task: str, agent: str, seed: int, status: str, **changes: object) -> dic
 
 
 def test_summary_of_one_cell() -> None:
-    rows = [
-        row("t", "a", 0, "success", metrics={"wrong_first_touch": 0.0, "d": None}, s1_ms=[5.0]),
-        row("t", "a", 1, "failure", metrics={"wrong_first_touch": 1.0, "d": 0.5}, plan_age_steps=None),
-        row("t", "a", 2, "error", message="boom\ndetails", steps=0, s1_ms=[9999.0]),
+    records = [
+        record("t", "a", 0, "success", metrics={"wrong_first_touch": 0.0, "d": None}, s1_ms=[5.0]),
+        record("t", "a", 1, "failure", metrics={"wrong_first_touch": 1.0, "d": 0.5}, plan_age_steps=None),
+        record("t", "a", 2, "error", message="boom\ndetails", steps=0, s1_ms=[9999.0]),
     ]
-    cell = summarise(rows)
+    cell = summarise(records)
     assert (cell["success"], cell["n"], cell["successes"], cell["errors"]) == (0.5, 2, 1, 1)
     assert (cell["ci_low"], cell["ci_high"]) == wilson_interval(1, 2)
     assert cell["error_messages"] == ["boom"]
@@ -84,13 +84,13 @@ def test_summary_of_one_cell() -> None:
 
 
 def test_means_and_comparisons_use_only_scored_episodes() -> None:
-    rows = [row("t", "a", s, "success") for s in range(3)] + [row("u", "a", s, "failure") for s in range(2)]
-    rows += [row("t", "b", s, "error" if s == 0 else "failure") for s in range(3)]
-    rows += [row("u", "b", s, "error") for s in range(2)]
-    means = summarise_means(rows, ["a", "b"], ["t", "u"])
+    records = [record("t", "a", s, "success") for s in range(3)] + [record("u", "a", s, "failure") for s in range(2)]
+    records += [record("t", "b", s, "error" if s == 0 else "failure") for s in range(3)]
+    records += [record("u", "b", s, "error") for s in range(2)]
+    means = summarise_means(records, ["a", "b"], ["t", "u"])
     assert (means["a"]["success"], means["a"]["tasks"], means["a"]["n"]) == (0.5, 2, 5)
     assert (means["b"]["success"], means["b"]["tasks"], means["b"]["errors"]) == (0.0, 1, 3)
-    paired = compare(rows, ["t", "u"], ["a", "b"])
+    paired = compare(records, ["t", "u"], ["a", "b"])
     pair = {"reference": "a", "n": 2, "only_reference": 2, "only_other": 0, "p_value": 0.5}
     cell = paired["results"]["t"]["b"]
     assert {name: cell[name] for name in pair} == pair
@@ -102,13 +102,13 @@ def test_means_and_comparisons_use_only_scored_episodes() -> None:
 
 def test_a_comparison_is_with_its_own_reference_and_by_category() -> None:
     played = {"a": 3, "b": 1, "c": 2}  # of four stages passed, in each episode
-    rows = [
-        row(task, agent, seed, "failure", stages_passed=passed, stages_total=4)
+    records = [
+        record(task, agent, seed, "failure", stages_passed=passed, stages_total=4)
         for task in "tu"
         for agent, passed in played.items()
         for seed in range(2)
     ]
-    compared = compare(rows, ["t", "u"], list("abc"), {"c": "b", "b": "x"}, {"one": ["t"], "none": ["v"]})
+    compared = compare(records, ["t", "u"], list("abc"), {"c": "b", "b": "x"}, {"one": ["t"], "none": ["v"]})
     assert list(compared["results"]) == ["t", "u", "one", "all tasks"]
     for cells in compared["results"].values():
         assert (cells["b"]["reference"], cells["b"]["csr_difference"]) == ("a", 0.5)  # x was not played

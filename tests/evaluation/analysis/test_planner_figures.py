@@ -80,4 +80,4 @@ def test_time_is_in_seconds_at_any_rate() -> None:
     fast = replace(episode, hz=2.0 * HZ)
     counts = planner_counts(fast)
     assert counts is not None and counts["boundary"] == 15  # 1 s is 40 steps, and an answer came each 20
-    assert SECOND in fast.named
+    assert SECOND in fast.given_labels

@@ -1,4 +1,4 @@
-"""Studies: drawn from results, refused where they name rows that are not there."""
+"""Studies: drawn from results, refused where they name agents that are not there."""
 
 from __future__ import annotations
 
@@ -32,35 +32,35 @@ def test_a_study_is_drawn_and_shown(tmp_path: Path) -> None:
     assert 'src="study-memory.svg"' in (tmp_path / "report.html").read_text()
 
 
-def test_the_shipped_studies_name_rows_that_are_there() -> None:
+def test_the_shipped_studies_name_agents_that_are_there() -> None:
     settings = evaluation_settings(ROOT / "configs/eval/arena_studies.yaml", {})
     assert {len(study.values) for study in settings.studies.values()} == {3, 4, 5}
-    assert all(row.actor == "skills" for row in settings.agent_configs.values())
-    rows = {"a": AgentConfig("oracle", "skills")}
+    assert all(agent.actor == "skills" for agent in settings.agent_configs.values())
+    agents = {"a": AgentConfig("oracle", "skills")}
     with pytest.raises(ValueError, match="studies: no agent config 'b'; there are: a"):
-        EvaluationFile(benchmark="arena", agent_configs=rows, studies={"s": StudyConfig("q", {"a": "1", "b": "2"})})
-    with pytest.raises(ValueError, match="two rows or more"):
+        EvaluationFile(benchmark="arena", agent_configs=agents, studies={"s": StudyConfig("q", {"a": "1", "b": "2"})})
+    with pytest.raises(ValueError, match="two agents or more"):
         StudyConfig("q", {"a": "1"})
 
 
 def test_missing_weights_name_their_recipe(tmp_path: Path) -> None:
     with pytest.raises(WeightsError, match=r"train planner --config configs/planner/arena_window_5\.yaml"):
         weights_folder(tmp_path, "arena-planner-window-5")
-    rows = [
-        row
+    agents = [
+        agent
         for name in ("arena", "arena_studies")
-        for row in evaluation_settings(ROOT / "configs" / "eval" / f"{name}.yaml", {}).agent_configs.values()
+        for agent in evaluation_settings(ROOT / "configs" / "eval" / f"{name}.yaml", {}).agent_configs.values()
     ]
-    for name in {"planner", "planner-no-head", "actor"} | {name for row in rows for name in row.weights}:
+    for name in {"planner", "planner-no-head", "actor"} | {name for agent in agents for name in agent.weights}:
         with pytest.raises(WeightsError) as missing:
             weights_folder(tmp_path, name)
         (recipe,) = re.findall(r"configs/\S+\.yaml", str(missing.value))
         assert (ROOT / recipe).is_file(), recipe
 
 
-def test_rows_whose_weights_are_missing(tmp_path: Path) -> None:
-    rows = {"a": AgentConfig("x", "skills"), "b": AgentConfig("y", "z"), "c": AgentConfig("oracle", "skills")}
+def test_agents_whose_weights_are_missing(tmp_path: Path) -> None:
+    agents = {"a": AgentConfig("x", "skills"), "b": AgentConfig("y", "z"), "c": AgentConfig("oracle", "skills")}
     (tmp_path / "x").mkdir()
     (tmp_path / "y").mkdir()
-    missing = missing_weights(rows, str(tmp_path))
+    missing = missing_weights(agents, str(tmp_path))
     assert list(missing) == ["b"] and "no weights for 'z'" in missing["b"]

@@ -88,13 +88,13 @@ def test_what_the_results_say(finished: tuple[Path, dict[str, Any]]) -> None:
     assert (found["n"], found["failed"], found["causes"]) == (3, 3, {"missed keyframe": 3})
     assert found["memory_errors"]["state_aliasing"] == {"episodes": 3, "named": 3, "done": 0}
     assert found["planner"]["keyframe_recall"] == 0.0
-    rows = results["episodes"]
-    assert [row["failure"] is None for row in rows] == [False, True, False, True, False]
-    assert rows[0]["failure"] == {
-        **{"cause": "missed keyframe", "stage": 1, "label": "place <it>", "step": WRONG_FROM, "named": "look"},
+    records = results["episodes"]
+    assert [record["failure"] is None for record in records] == [False, True, False, True, False]
+    assert records[0]["failure"] == {
+        **{"cause": "missed keyframe", "stage": 1, "label": "place <it>", "step": WRONG_FROM, "given_label": "look"},
         **{"missing": ["look"], "memory": [], "confidence": 0.625},
     }
-    assert "planner" not in rows[0] and "plan_ages" not in rows[0]  # results.json stays small
+    assert "planner" not in records[0] and "plan_ages" not in records[0]  # results.json stays small
 
 
 def test_the_seconds_around_the_failure_are_filmed(finished: tuple[Path, dict[str, Any]]) -> None:
@@ -118,7 +118,7 @@ def test_the_report_shows_them(finished: tuple[Path, dict[str, Any]]) -> None:
     assert page.open == [] and len(set(links)) == 2 and all((out / link).is_file() for link in links)
     words = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", text))
     for part in (
-        "missed keyframe: 3 so it did",
+        "missed keyframe: 3 S2 did so",
         "drawers, stage 2 “place &lt;it&gt;”: 3 seeds 900000, 900002, 900004",
         "named “look” where “place &lt;it&gt;” was due",
         "S2’s confidence: 62%",
@@ -170,7 +170,7 @@ def test_an_episode_ends_with_its_clip_and_memory_is_that_of_the_moment(tmp_path
     assert len(frames) == 22 + 20  # steps 512 to 596, and the outcome for two seconds
 
 
-def test_another_course_is_told_and_a_crash_has_no_clip(tmp_path: Path) -> None:
+def test_another_trajectory_is_told_and_a_crash_has_no_clip(tmp_path: Path) -> None:
     clip = Clip("drawers", "predimem", 900_000, WRONG_FROM, "wrong subtask", "look", ())
     assert film_clip(StagePlayer(), clip, tmp_path)["same"]
     assert not film_clip(StagePlayer(name="dance"), clip, tmp_path)["same"]
@@ -181,11 +181,18 @@ def test_another_course_is_told_and_a_crash_has_no_clip(tmp_path: Path) -> None:
 
 
 def test_clips_are_of_different_stages_first() -> None:
-    def row(seed: int, stage: int, cause: str = "timeout") -> dict[str, Any]:
-        failure = {"cause": cause, "stage": stage, "step": 9, "named": "", "memory": []}
+    def record(seed: int, stage: int, cause: str = "timeout") -> dict[str, Any]:
+        failure = {"cause": cause, "stage": stage, "step": 9, "given_label": "", "memory": []}
         return {"task": "t", "agent": "a", "seed": seed, "failure": failure}
 
-    rows = [row(1, 0), row(2, 0), row(3, 0), row(4, 2), row(5, 2, "undone"), {"agent": "a", "failure": None}]
-    assert [clip.seed for clip in choose_clips(rows, 2)] == [1, 4, 5]
-    assert [clip.seed for clip in choose_clips(rows, 3)] == [1, 4, 2, 5]
-    assert clip_of(rows[0]).file(".mp4") == "failures/t/a/seed0000000001-step9.mp4"
+    records = [
+        record(1, 0),
+        record(2, 0),
+        record(3, 0),
+        record(4, 2),
+        record(5, 2, "undone"),
+        {"agent": "a", "failure": None},
+    ]
+    assert [clip.seed for clip in choose_clips(records, 2)] == [1, 4, 5]
+    assert [clip.seed for clip in choose_clips(records, 3)] == [1, 4, 2, 5]
+    assert clip_of(records[0]).file(".mp4") == "failures/t/a/seed0000000001-step9.mp4"

@@ -103,5 +103,5 @@ def test_thumbnails_hold_a_bounded_number_of_frames() -> None:
         now = observation(step)
         thumbnails.on_step(now, np.zeros(7), tick(step), StepResult(now, False, False, False))
         assert len(thumbnails._frames) <= 4
-    assert sorted(thumbnails.images) == [0, 5]
-    assert all(not isinstance(p, np.ndarray) for cameras in thumbnails.images.values() for p in cameras.values())
+    assert sorted(thumbnails.thumbnails) == [0, 5]
+    assert all(not isinstance(p, np.ndarray) for cameras in thumbnails.thumbnails.values() for p in cameras.values())

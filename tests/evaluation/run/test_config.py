@@ -10,6 +10,7 @@ import pytest
 
 from predimem.agent.config import AgentConfig
 from predimem.core.config import ConfigError, load_config
+from predimem.evaluation.analysis.compact import episodes_of
 from predimem.evaluation.run.config import EvaluationFile, PlayConfig, evaluation_settings, played_with, read_results
 from predimem.evaluation.run.migrations import modern_results
 from predimem.evaluation.run.names import missing_weights
@@ -72,22 +73,22 @@ def test_images_are_taken_as_often_as_somebody_looks() -> None:
     assert play.images_every("random") is None
 
 
-def test_the_rows_of_the_shipped_file() -> None:
+def test_the_agent_configs_of_the_shipped_file() -> None:
     settings = load_config(EvaluationFile, ROOT / "configs/eval/arena.yaml")
     assert next(iter(settings.agent_configs)) == "predimem" and settings.episodes == 20 and not settings.tasks
-    for name, row in settings.agent_configs.items():
-        assert (row.actor == "skills") == ("-skills" in name)
-        assert row.against is None or row.against in settings.agent_configs
+    for name, config in settings.agent_configs.items():
+        assert (config.actor == "skills") == ("-skills" in name)
+        assert config.against is None or config.against in settings.agent_configs
     assert set(missing_weights(settings.agent_configs, None)) == {"reactive"}  # for its 4 MB
     assert settings.agent_configs["oracle-memory"].weights == ("arena-actor",)
     assert settings.agent_configs["oracle-memory-skills"].weights == ()
 
 
 def test_results_of_earlier_versions_say_how_they_were_played(tmp_path: Path) -> None:
-    rows = {"ours": {"planner": "truth", "actor": "skills", "memory": {}, "weights": {"arena-planner": "ab"}}}
+    agents = {"ours": {"planner": "truth", "actor": "skills", "memory": {}, "weights": {"arena-planner": "ab"}}}
     play = {"suite": "arena", "weights": "there", "rendering": "stock", "image_px": 64, "actor_camera_every": 3}
     path = tmp_path / "results.json"
-    old = {"schema": 1, "suite": "arena", "suite_version": "arena 1", "provenance": {"play": play, "rows": rows}}
+    old = {"schema": 1, "suite": "arena", "suite_version": "arena 1", "provenance": {"play": play, "rows": agents}}
     path.write_text(json.dumps(old))
     results = read_results(path)
     assert (results["benchmark"], results["benchmark_version"]) == ("arena", "arena 1")
@@ -127,6 +128,12 @@ def test_the_built_in_agents_of_earlier_results_have_their_weights() -> None:
         },
     }  # fmt: skip
     assert modern_results(results) == results
+
+
+def test_shipped_episode_records_have_their_trajectory_fingerprints() -> None:
+    for path in sorted((ROOT / "results").glob("*.json")):
+        records = episodes_of(read_results(path))
+        assert records and all(len(r["trajectory"]) == 16 for r in records if r["status"] != "error"), path
 
 
 def test_settings_of_earlier_versions_are_read(tmp_path: Path) -> None:

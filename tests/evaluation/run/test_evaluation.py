@@ -96,17 +96,18 @@ def test_other_weights_need_another_folder(tmp_path: Path) -> None:
     assert len((tmp_path / "episodes.jsonl").read_text().splitlines()) == 3
 
 
-def test_rows_come_and_go_but_do_not_change(tmp_path: Path) -> None:
+def test_agent_configs_come_and_go_but_do_not_change(tmp_path: Path) -> None:
     small = config(tmp_path, tasks=TASKS[:1], agents=("predimem",), episodes=1)
-    run_evaluation(small, partial(FakePlayer, rows={"predimem": {"actor": "skills"}}))
+    run_evaluation(small, partial(FakePlayer, agent_configs={"predimem": {"actor": "skills"}}))
     both = config(**vars_of(small, agents=("predimem", "reactive")))
-    rows = {"predimem": {"actor": "skills"}, "reactive": {"actor": "learned"}}
-    results = run_evaluation(both, partial(FakePlayer, kill_seed=900_000, rows=rows))  # kills unless reactive
+    agents = {"predimem": {"actor": "skills"}, "reactive": {"actor": "learned"}}
+    kills = partial(FakePlayer, kill_seed=900_000, agent_configs=agents)  # unless reactive
+    results = run_evaluation(both, kills)
     assert [e["status"] for e in results["episodes"]] == ["success", "success"]
     assert results["comparisons"]["results"]["all tasks"]["reactive"]["n"] == 1
-    run_evaluation(small, partial(FakePlayer, rows={"predimem": {"actor": "skills"}}))
+    run_evaluation(small, partial(FakePlayer, agent_configs={"predimem": {"actor": "skills"}}))
     with pytest.raises(EvaluationError, match=r'reactive\.actor \(was "learned", is "other"\)'):
-        run_evaluation(both, partial(FakePlayer, rows=rows | {"reactive": {"actor": "other"}}))
+        run_evaluation(both, partial(FakePlayer, agent_configs=agents | {"reactive": {"actor": "other"}}))
 
 
 def test_a_line_cut_short_is_played_again_and_damage_is_reported(tmp_path: Path) -> None:

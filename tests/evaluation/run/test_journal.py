@@ -22,8 +22,10 @@ TOLD = AGENT_DEFAULTS | TOLD_BEFORE | {"planner": "oracle"}
 def begun(out: Path, benchmark: str, weights: dict[str, str], *lines: dict[str, Any]) -> None:
     provenance = {"play": {"suite": benchmark} | PLAY_BEFORE, "suite_version": "1.0", "weights": weights}
     head = {"schema": 1, "fingerprint": "of before", "identity": {"suite": benchmark, "provenance": provenance}}
-    row = {"task": "T", "agent": "a", "seed": 900_000, "status": "success"}
-    text = "".join(json.dumps(line) + "\n" for line in (head, *lines, {"run": {"revision": "1"}}, {"episode": row}))
+    record = {"task": "T", "agent": "a", "seed": 900_000, "status": "failure", "course": "ab12"}
+    record["failure"] = {"cause": "timeout", "named": "open"}
+    every = (head, *lines, {"run": {"revision": "1"}}, {"episode": record})
+    text = "".join(json.dumps(line) + "\n" for line in every)
     (out / "episodes.jsonl").write_text(text)
 
 
@@ -36,7 +38,9 @@ def test_of_the_arena_agents_are_lines_of_their_own(tmp_path: Path) -> None:
     begun(tmp_path, "arena", {}, {"agent": "told", "identity": TOLD_BEFORE})
     for _ in range(2):
         with EvaluationJournal(tmp_path, identity("arena", ARENA), agents={"told": TOLD, "new": NEW}) as journal:
-            assert list(journal.rows) == [("T", "a", 900_000)] and journal.runs == [{"revision": "1"}]
+            assert list(journal.records) == [("T", "a", 900_000)] and journal.runs == [{"revision": "1"}]
+            (record,) = journal.records.values()
+            assert record["trajectory"] == "ab12" and record["failure"] == {"cause": "timeout", "given_label": "open"}
     assert len((tmp_path / "episodes.jsonl").read_text().splitlines()) == 5, "the new agent, once"
     with pytest.raises(EvaluationError, match=r'told\.weights\.actor \(was "def", is "xyz"\)'):
         EvaluationJournal(tmp_path, identity("arena", ARENA), agents={"told": TOLD | {"weights": {"actor": "xyz"}}})
@@ -46,7 +50,7 @@ def test_of_mikasa_agents_were_built_in(tmp_path: Path) -> None:
     begun(tmp_path, "mikasa", {"planner": "abc", "actor": "def"})
     agents = {"predimem": NEW}
     with EvaluationJournal(tmp_path, identity("mikasa", {"rendering": "stock"}), agents=agents) as journal:
-        assert list(journal.rows) == [("T", "a", 900_000)]
+        assert list(journal.records) == [("T", "a", 900_000)]
     assert len((tmp_path / "episodes.jsonl").read_text().splitlines()) == 3
     with pytest.raises(EvaluationError, match=r'environment\.rendering \(was "stock", is "fast"\).*--overwrite'):
         EvaluationJournal(tmp_path, identity("mikasa", {"rendering": "fast"}))

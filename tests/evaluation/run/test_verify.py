@@ -14,7 +14,7 @@ import pytest
 from predimem.core.interfaces import Subscriber
 from predimem.core.types import EpisodeResult
 from predimem.evaluation.run.evaluation import run_evaluation
-from predimem.evaluation.run.fingerprint import CourseDigest
+from predimem.evaluation.run.fingerprint import TrajectoryFingerprint
 from predimem.evaluation.run.jobs import EvaluationError
 from predimem.evaluation.run.verify import format_verification, verify_results
 from tests.evaluation.fake_player import FakePlayer, play_frames
@@ -46,7 +46,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_same_player_gives_the_same_episodes(results: Path) -> None:
     verification = verify_results(results, FakePlayer, sample=5, workers=2)
     assert not verification.different and verification.episodes == 8  # of 10; two ended in an error
-    assert all(c.same_course for c in verification.checked) and len(verification.checked) == 5
+    assert all(c.same_trajectory for c in verification.checked) and len(verification.checked) == 5
     assert 900_001 not in [c.seed for c in verification.checked]
     again = verify_results(results, FakePlayer, sample=5)
     assert again == verification
@@ -74,11 +74,11 @@ def test_what_differs_is_named(results: Path) -> None:
     assert "the same outcome: 6 of 8" in text and "kinds of CPU" in text
 
 
-def test_another_course_to_the_same_end_is_told(tmp_path: Path) -> None:
+def test_another_trajectory_to_the_same_end_is_told(tmp_path: Path) -> None:
     run_evaluation(config(tmp_path, agents=("predimem",), episodes=2), FakePlayer)
     player = partial(OtherPlayer, planless_seed=900_001)
     verification = verify_results(tmp_path / "results.json", player, sample=9)
-    told = [(c.seed, c.differences, c.same_course) for c in verification.checked][:2]
+    told = [(c.seed, c.differences, c.same_trajectory) for c in verification.checked][:2]
     assert told == [(900_000, (), True), (900_001, ("answers (was 4, is 0)", "invalid_answers (was 1, is 0)"), False)]
 
 
@@ -95,11 +95,11 @@ def test_another_player_is_refused(results: Path, tmp_path: Path) -> None:
         verify_results(path, FakePlayer)
 
 
-def test_the_digest_is_of_what_was_done_not_of_how_long_it_took() -> None:
-    def digest(steps: int, planner: bool = True) -> str:
-        course = CourseDigest()
-        play_frames([course], EpisodeResult("t", "a", 1, "success", steps), planner)
-        return course.value
+def test_the_fingerprint_is_of_what_was_done_not_of_how_long_it_took() -> None:
+    def fingerprint(steps: int, planner: bool = True) -> str:
+        trajectory = TrajectoryFingerprint()
+        play_frames([trajectory], EpisodeResult("t", "a", 1, "success", steps), planner)
+        return trajectory.value
 
-    assert digest(5) == digest(5) and len(digest(5)) == 16
-    assert len({digest(4), digest(5), digest(5, planner=False)}) == 3
+    assert fingerprint(5) == fingerprint(5) and len(fingerprint(5)) == 16
+    assert len({fingerprint(4), fingerprint(5), fingerprint(5, planner=False)}) == 3
