@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Protocol
 
 import torch
@@ -15,15 +14,17 @@ from predimem.envs.arena.task import Task
 class ArenaSimulation(Protocol):
     """The parts of `ArenaEnv` that reading, saving and mats use, for N worlds.
 
-    objects, fixtures, mats: name -> what ManiSkill built. table_pose: [N, 7]. rest_bottom_m: [N, objects].
-    agent, scene: ManiSkill's.
+    objects, fixtures, mats: name -> what ManiSkill built.
+    table_pose: [N, 7].
+    rest_bottom_m: [N, objects].
+    agent, scene: ManiSkill's own.
     """
 
     task: Task
     progress: Progress
-    objects: Mapping[str, Any]
-    fixtures: Mapping[str, Any]
-    mats: Mapping[str, Any]
+    objects: dict[str, Any]
+    fixtures: dict[str, Any]
+    mats: dict[str, Any]
     table_pose: Tensor
     rest_bottom_m: Tensor
     agent: Any
