@@ -20,8 +20,11 @@ from predimem.jobs.tasks import Job, Outcome, Worker
 
 
 class DataConfig(Protocol):
-    """A dataclass that says which episodes to make. out: their folder. may_differ: keys that do not change an
-    episode, so that two runs into one folder may differ in them."""
+    """A dataclass that says which episodes to make.
+
+    out: their folder.
+    may_differ: keys that do not change an episode, so that two runs into one folder may differ in them.
+    """
 
     may_differ: ClassVar[tuple[str, ...]]
 
@@ -39,7 +42,7 @@ class DataConfig(Protocol):
 
 @dataclass(frozen=True)
 class ArenaDataConfig:
-    """What all configs of data of the arena have.
+    """What all configs of data of the arena have in common.
 
     out: the folder of the episodes.
     tasks: ids, names or task files of the arena; empty: all 26.

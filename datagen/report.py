@@ -1,4 +1,4 @@
-"""What a run came to, in a few lines for the terminal; `predimem data stats` has the whole of it."""
+"""The result of a run in a few lines for the terminal; `predimem data stats` tells everything."""
 
 from __future__ import annotations
 

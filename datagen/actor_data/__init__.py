@@ -1,1 +1,1 @@
-"""Data for the actor: frames and short episodes in which every state is labelled by an expert without memory."""
+"""Data for the actor: frames and short episodes in which the memoryless expert labels every state."""

@@ -1,4 +1,4 @@
-"""How often subtasks succeed in physics, one by one: by an actor, or by playing the labels themselves."""
+"""Counts how often single subtasks succeed in physics, done by an actor or by playing the labels themselves."""
 
 from __future__ import annotations
 

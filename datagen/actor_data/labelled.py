@@ -25,10 +25,14 @@ FREE_M = 0.20  # of the TCP: from here on the gripper may as well do something e
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """images: camera -> uint8 [H, W, 3]; state: float32 [17]; subtask: the label that was followed.
+    """One state with the expert's chunks for several subtasks.
 
-    chunks: label -> float32 [H, 7]; targets_m: label -> [3] in the robot's base frame; pixels: label ->
-    [C, 2], fractions of width and height, NaN where not in the image.
+    images: camera -> uint8 [H, W, 3].
+    state: float32 [17].
+    subtask: the label that was followed.
+    chunks: label -> float32 [H, 7].
+    targets_m: label -> [3] in the robot's base frame.
+    pixels: label -> [C, 2], fractions of width and height, NaN where the target is not in the image.
     """
 
     images: dict[str, np.ndarray]

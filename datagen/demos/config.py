@@ -1,4 +1,4 @@
-"""What to generate, and with what."""
+"""Which demonstrations of the arena are made, and how."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ from predimem.core.config import ConfigError
 
 @dataclass(frozen=True)
 class DecompositionConfig:
-    """by: "rules" (offline) or "vlm", the model of an OpenAI-compatible endpoint."""
+    """How instructions are decomposed.
+
+    by: "rules" (offline) or "vlm", the model of an OpenAI-compatible endpoint.
+    vlm: which endpoint and model; needed with "vlm" alone.
+    """
 
     by: Literal["rules", "vlm"] = "rules"
     vlm: VlmConfig | None = None
@@ -27,14 +31,17 @@ class DecompositionConfig:
 
 @dataclass(frozen=True)
 class GenerationConfig(ArenaDataConfig):
-    """image_every: control steps (20 Hz) from one stored image to the next. depth_px: of the images that the
-    executor looks at. control_mode: of the actions.
+    """How demonstrations are made from perception.
+
+    image_every: control steps (20 Hz) from one stored image to the next.
+    depth_px: width and height of the RGB-D images that the executor looks at.
+    control_mode: of the actions.
     """
+
+    FORMER_NAMES: ClassVar[dict[str, str]] = {"picture_every": "image_every"}
 
     kind: Literal["arena"] = "arena"
     out: str = "runs/data/arena"
-    FORMER_NAMES: ClassVar[dict[str, str]] = {"picture_every": "image_every"}
-
     image_every: int = 2
     depth_px: int = 256
     control_mode: Literal["pd_ee_delta_pose", "pd_joint_pos"] = "pd_ee_delta_pose"

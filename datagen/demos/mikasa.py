@@ -1,4 +1,4 @@
-"""Collecting demonstrations: workers play episodes with the scripted expert and store them.
+"""Demonstrations of MIKASA: workers play episodes with its scripted expert and store them.
 
 Every episode is determined by its task and seed.
 """
@@ -46,7 +46,13 @@ class TaskSeeds:
 
 @dataclass(frozen=True)
 class CollectConfig:
-    """Where the episodes go, which there shall be, and how they are perturbed and annotated."""
+    """Which demonstrations of MIKASA are made.
+
+    out: the folder of the episodes.
+    tasks: how many seeds of which tasks.
+    perturbation: how the expert is perturbed.
+    keyframes: how the episodes are annotated.
+    """
 
     may_differ: ClassVar[tuple[str, ...]] = ("kind", "out", "tasks")
     complete_data = staticmethod(todays_kind)

@@ -1,4 +1,4 @@
-"""Makes one episode after the other: decompose, execute from perception, record, keep or discard."""
+"""Makes one demonstration after the other: it is decomposed, executed from perception, recorded, and kept or not."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Images of scenes with what they show, for towers that learn to see: set without physics, no demonstrations."""
+"""Data for vision towers: images of scenes that are set without physics, with what they show."""

@@ -1,1 +1,1 @@
-"""Experts without memory: what the scripted skills would do next, from any state of gripper and scene."""
+"""The memoryless expert: it tells what the scripted skills would do next, from any state of gripper and scene."""

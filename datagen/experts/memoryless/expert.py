@@ -1,4 +1,4 @@
-"""What to do next for a subtask, from where gripper and scene are alone.
+"""The memoryless expert says what to do next for a subtask, from the present state of gripper and scene alone.
 
 A skill of `execute` is a motion that begins at its beginning. This says for one control step how the gripper
 should move, so that every state that a policy gets into can be labelled. It uses the skills' own grasps, slots

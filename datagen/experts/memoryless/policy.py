@@ -1,4 +1,4 @@
-"""The oracle actor without a memory: what a learned actor would do that has learned its labels perfectly."""
+"""The memoryless expert as a low-level policy: what an actor would do that has learned its labels perfectly."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class MemorylessPolicy:
     """Implements `Policy` with chunks of one action: `infer` is to be called once at every control step, and
     `reset` after each reset of the environment.
 
-    It takes every step afresh, from the true state and the subtask alone: one that is asked for longer is
-    done again, a pour at once. At a label that the task does not have, the arm stands still.
+    It decides every step afresh, from the true state and the subtask alone. A subtask that is asked for longer is done
+    again, a pour at once. At a label that the task does not have, the arm stands still.
     """
 
     def __init__(self, env: Any, rest_m: float = REST_M):

@@ -1,4 +1,4 @@
-"""The oracle actor: scripted skills, with the true state, carry out what a planner says."""
+"""The scripted skills as a low-level policy: they know the true state and carry out what a planner says."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ScriptedPolicy:
         self._wanted: tuple[Subtask, str] | None = None  # and what the planner called it
         self._doing: tuple[Subtask, str] | None = None
         self._motions, self._moving = 0, False
-        self._course = self._play()
+        self._playing = self._play()
         self._meant: dict[str, Subtask | None] = {}
 
     def infer(self, observation: Observation, subtask: str) -> ActionChunk:
@@ -49,7 +49,7 @@ class ScriptedPolicy:
         if meant is None:
             return ActionChunk(observation.step, self._arm.action()[None], subtask)
         self._wanted = meant, subtask
-        next(self._course)
+        next(self._playing)
         assert self._doing is not None
         label = subtask if self._doing[0] == meant else self._doing[1]
         return ActionChunk(observation.step, self._arm.action()[None], label)

@@ -1,4 +1,4 @@
-"""The oracle actor without a memory, told what is due, in real physics."""
+"""The memoryless expert with the oracle planner, in real physics."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The oracle actor in real physics: planners that are late, early, wrong, or repeat themselves."""
+"""The scripted policy in real physics: planners that are late, early, wrong, or repeat themselves."""
 
 from __future__ import annotations
 
