@@ -1,4 +1,4 @@
-"""Makes docs/gallery.md: one image of every task of the arena, from the middle of an oracle's episode.
+"""Makes docs/gallery.md: one image of every task of the arena, from the middle of an episode of the oracle.
 
     python benchmarks/arena_gallery.py [--seed 0] [--tasks 4,10]
 

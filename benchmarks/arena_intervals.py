@@ -1,4 +1,4 @@
-"""Work the means, intervals and comparisons of shipped results out anew from their episodes, in place.
+"""Works the means, intervals and comparisons of shipped results out anew from their episodes, in place.
 
     python benchmarks/arena_intervals.py results/*.json
 

@@ -1,4 +1,4 @@
-"""Do the actor's labels mean what they say? Whole tasks, in physics, played by label chunks alone: a Markdown table.
+"""Checks that the actor's labels mean what they say: label chunks alone play whole tasks in physics. A Markdown table.
 
     python benchmarks/arena_labels.py [--seeds 2] [--first-seed 910000] [--steps 4]
 

@@ -1,10 +1,10 @@
-"""Two agents of different results files of the arena, on the seeds that both have: a Markdown table.
+"""Compares two agents of different results files of the arena, on the seeds that both have: a Markdown table.
 
     python benchmarks/arena_pairs.py results/arena_planners.json:predimem-skills \\
         results/arena_memories.json:native-video-skills
 
-McNemar's exact test of TSR, and the first agent's CSR minus the second's with its 95 % interval, as in results.json.
-Where the second was played under other conditions, they are printed.
+The table has McNemar's exact test of TSR, and the first agent's CSR minus the second's with its 95 % interval, as in
+results.json. If the second agent was played under other conditions, they are printed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Success of every scripted skill, by what it is done to: a Markdown table.
+"""Measures the success of every scripted skill, by what it is done to: a Markdown table.
 
     python benchmarks/arena_skills.py [--seeds 50] [--control-mode pd_joint_pos] [--workers 1]
 

@@ -1,4 +1,4 @@
-"""Speed and memory of the arena's environments: one task per category, without images and with both cameras.
+"""Measures speed and memory of the arena: one task of each category, without images and with both cameras.
 
     python benchmarks/arena_speed.py > docs/benchmarks/arena_speed.md
 

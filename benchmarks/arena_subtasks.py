@@ -1,4 +1,4 @@
-"""How often each kind of subtask was done in the end, from a results file of the arena: a Markdown table.
+"""Counts how often each kind of subtask was done in the end, from a results file of the arena: a Markdown table.
 
     python benchmarks/arena_subtasks.py results/arena_oracle_memory.json [--agent oracle-memory]
 

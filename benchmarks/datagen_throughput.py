@@ -1,4 +1,4 @@
-"""How many episodes an hour data generation makes, and where the time goes: 1 and 2 workers, images at 20 and 10 Hz.
+"""Measures how many episodes an hour 1 and 2 workers make, with images at 20 and 10 Hz, and where the time goes.
 
     .venv/bin/python benchmarks/datagen_throughput.py [--tasks 6,18,25,12] [--seeds 2] [--out throughput.md]
 

@@ -1,4 +1,4 @@
-"""Ways to keep the images of an episode: bytes, and milliseconds to write one and to read a random one.
+"""Compares ways to keep the images of an episode: bytes, and milliseconds to write one and to read a random one.
 
     python benchmarks/episode_files.py EPISODE.h5
 

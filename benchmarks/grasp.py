@@ -1,11 +1,11 @@
-"""Success of grasps that were found in point clouds, by object and cameras, and what finding them costs.
+"""Measures the success of grasps found in point clouds, by object and cameras, and what finding them costs.
 
     python benchmarks/grasp.py [--seeds 50] [--control-mode pd_joint_pos] [--detector antipodal] [--out PATH]
 
-Every trial is an episode's start: the cameras look (`agentview` from the rest pose; with two views the hand camera,
-too, from above the place where agentview saw the thing), the detector finds grasps in the cloud, the arm tries the
-best one that it reaches, once, and lifts. It counts when the simulator says that the thing has gone up with the hand.
-No pose of the simulator is used before that. Writes PATH.md and PATH.json.
+Every trial is the start of an episode. The cameras look (`agentview` from the rest pose; with two views also the hand
+camera, from above the place where agentview saw the thing), the detector finds grasps in the cloud, and the arm tries
+the best one that it reaches, once, and lifts. The trial counts as a success when the simulator says that the thing has
+gone up with the gripper. No pose of the simulator is used before that. Writes PATH.md and PATH.json.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def attempt(env: Any, detector: GraspDetector, seed: int, name: str, views: str,
 
 
 def look_from(arm: Any, point_m: np.ndarray) -> Iterator[None]:
-    """The hand goes straight above a point."""
+    """Move the gripper straight above a point."""
     yield from arm.rise(LOOK_HEIGHT_M)
     yield from arm.travel(np.array([*point_m[:2], LOOK_HEIGHT_M]), arm.rest_rotation)
 

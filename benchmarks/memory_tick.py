@@ -1,4 +1,4 @@
-"""Cost of one memory tick (observe, nominate, snapshot) early and late in a long episode.
+"""Measures the cost of one memory tick (observe, nominate, snapshot) early and late in a long episode.
 
     python benchmarks/memory_tick.py [--steps 100000] [--image-size 128]
 

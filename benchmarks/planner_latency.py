@@ -1,4 +1,4 @@
-"""Cost of one answer of S2: transformers' own path and ours, side by side in one run, and in batches.
+"""Measures one answer of S2: the path of transformers and ours, side by side in one run, and in batches.
 
     OMP_NUM_THREADS=1 python benchmarks/planner_latency.py            # a tiny planner of the arena's config
     python benchmarks/planner_latency.py --planner DIR --device cuda  # any exported planner, such as the 8B model

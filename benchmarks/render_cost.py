@@ -1,4 +1,4 @@
-"""What an image of the arena costs, by camera, and what each part of that is due to.
+"""Measures what an image of the arena costs, by camera, and what each part of that is due to.
 
     python benchmarks/render_cost.py [--task 4] [--images 30]
 

@@ -1,4 +1,4 @@
-"""The tables of docs/results.md, worked out again from the episodes of results/*.json.
+"""Works the tables of docs/results.md out again from the episodes of results/*.json.
 
     python benchmarks/results_page.py            # writes them into the page, between its `<!-- table: NAME -->` marks
 

@@ -1,1 +1,1 @@
-"""Measurements of the inference server."""
+"""Measures the inference server."""

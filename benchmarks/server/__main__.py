@@ -1,4 +1,4 @@
-"""Figures of the inference server, one part at a time; with --out a part replaces its section of the table.
+"""Measures the inference server, one part at a time; with --out a part replaces its section of the table.
 
     python -m benchmarks.server capacity --out docs/benchmarks/server.md
     python -m benchmarks.server soak --minutes 30 --out docs/benchmarks/server.md

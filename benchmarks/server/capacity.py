@@ -1,4 +1,4 @@
-"""1, 2, 4, ... robots with a control loop of 20 Hz, until half of the replies take longer than a step.
+"""Measures how many robots with a control loop of 20 Hz fit: 1, 2, 4, ..., until half of the replies take too long.
 
 The strict way asks at every control step, as the memory likes it best; the chunked way asks once for each chunk of
 `execute_steps` and plays it, as openpi's `ActionChunkBroker` does. In both a reply is late if it takes longer than one

@@ -1,4 +1,4 @@
-"""Replicas behind the Ray gateway: requests a second, and how long they take, against one server without Ray.
+"""Measures replicas behind the Ray gateway: requests a second, and how long they take, against one server without Ray.
 
 Robots ask as fast as they are answered, each for an episode of its own. `shipped`: `configs/serve_cluster.yaml` with
 the weights that come with PrediMem; every replica has an actor and a planner, and all share this machine's cores.

@@ -1,4 +1,4 @@
-"""1,000 damaged, truncated and made-up messages while a robot plays: the test that says so, run once."""
+"""Sends 1,000 damaged, truncated and made-up messages while a robot plays; it runs the test for that once."""
 
 from __future__ import annotations
 

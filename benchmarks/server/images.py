@@ -1,4 +1,4 @@
-"""What robots see: the recorded episode of the tests, over and over, no image twice."""
+"""Gives what robots see: the recorded episode of the tests, over and over, with no image twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kill -9` and restart in the middle of an episode, again and again: what the next server still knows.
+"""Kills and restarts the server (`kill -9`) in the middle of an episode, again and again: what does the next one know?
 
 The cycles are those of the test `test_twenty_kills`, with a server process and a planner process for each. After each
 kill it checks that all keyframes that a reply had named are there and that the subtask is no older than the one before,

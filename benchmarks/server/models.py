@@ -1,4 +1,4 @@
-"""A server of either kind around one policy, in a process.
+"""Starts a server of either kind around one policy, in a process.
 
     python -m benchmarks.server.models '{"server": "predimem", ...}'
 

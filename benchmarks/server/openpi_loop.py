@@ -1,4 +1,4 @@
-"""The loop of openpi's websocket server, restated: what it does for a request, written anew.
+"""Restates the loop of openpi's websocket server: what it does for a request, written anew.
 
 It is not openpi's file. That one (`openpi.serving.websocket_policy_server`) is in openpi's repository, which brings JAX
 and the models; what the package index calls `openpi` is an empty place-holder. The loop: receive, unpack with

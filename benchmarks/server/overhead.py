@@ -1,4 +1,4 @@
-"""What a request costs beside the model: PrediMem's server and openpi's loop around the same policy, in turns.
+"""Measures what a request costs beside the model: PrediMem's server and openpi's loop around one policy, in turns.
 
 One client sends the same observations to both, one request each in turn, the first one of a turn changing. Each server
 is a process of its own, and both time the policy's pass in the same place (models.py). The rest of the time until the

@@ -1,4 +1,4 @@
-"""Robots that all live in one process, and print what they met.
+"""Runs robots that all live in one process, and prints what they met.
 
     python -m benchmarks.server.robots '{"port": ..., "robots": 4, ...}'
 

@@ -1,4 +1,4 @@
-"""Servers to be measured, and what their processes use."""
+"""Starts the servers that are measured, and reads what their processes use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Soak: a few robots come, play, begin again and go, the page is open, and memory is looked at every ten seconds.
+"""Soaks the server: a few robots come, play, begin again and go, the page is open, and memory is read every 10 s.
 
 Each robot connects, plays an episode, plays another one under the same name (`reset`), closes the connection and comes
 back with a new name. The page is either what the page's scripts fetch, or with `--chromium` the page in a browser.

@@ -1,4 +1,4 @@
-"""The soak's figures: memory at the end of the warm-up and at the end, the slope between them, a plot."""
+"""Reports the soak: memory at the end of the warm-up and at the end, the slope between them, and a plot."""
 
 from __future__ import annotations
 

@@ -24,7 +24,8 @@ def evaluate(
         typer.Option(help="YAML file that says what to play, see configs/eval/; the options below override it."),
     ] = None,
     tasks: Annotated[
-        str | None, typer.Option(help="Names of tasks, or task files, comma-separated; default: all tasks.")
+        str | None,
+        typer.Option(help="Names of tasks, or task files, comma-separated; default: all (of mikasa, name some)."),
     ] = None,
     benchmark: BenchmarkOption = None,
     agents: Annotated[
@@ -49,7 +50,7 @@ def evaluate(
     ] = None,
     weights: Weights = None,
     time: Annotated[
-        str | None, typer.Option(help="How time passes: `simulated` (default; every run comes out the same) or `real`.")
+        str | None, typer.Option(help="How time passes: `simulated` (default; runs can be repeated) or `real`.")
     ] = None,
     s1_latency: Annotated[
         int | None, typer.Option(help="How many control steps late S1 answers in simulated time; default: 1.")

@@ -19,7 +19,8 @@ def export_sft(
     episodes: Episodes,
     out: Out,
     config: Annotated[
-        Path | None, typer.Option(help="YAML file of the training, see configs/planner/; default: as in the paper.")
+        Path | None,
+        typer.Option(help="YAML file that says how to train, see configs/planner/; default: as in the paper."),
     ] = None,
     images: Annotated[
         str | None, typer.Option(help="How images are written: `png` (files) or `base64`; default: as in the config.")

@@ -17,7 +17,7 @@ FILM_PX = 256
 
 def play_one(
     task: Annotated[str, typer.Option(help="The task; in the arena a number, a name, a Gymnasium id or a file (.py).")],
-    seed: Annotated[int, typer.Option(help="Seed of the episode, which decides what it looks like.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the episode.")] = 0,
     agent: Annotated[
         str, typer.Option(help="Who plays: `oracle`, `script`, `random`, or an agent of --config.")
     ] = "oracle",

@@ -18,7 +18,7 @@ SKILLS_CONFIG = Path("configs/datagen_actor_data.yaml")
 def play_skills(
     config: Annotated[Path, typer.Option(help="YAML file with the tasks and how roll-outs are made.")] = SKILLS_CONFIG,
     weights: Annotated[
-        Path | None, typer.Option(help="Folder of an actor; default: replay the labels of the memoryless expert.")
+        Path | None, typer.Option(help="Folder of an actor; default: replay the labels themselves.")
     ] = None,
     episodes: Annotated[int, typer.Option(help="How many roll-outs to play of each task.")] = 8,
     chains: Annotated[

@@ -19,7 +19,7 @@ app = typer.Typer(no_args_is_help=True, help="Train the planner (S2), the actor 
 
 @app.command("planner")
 def train_planner(
-    config: Annotated[Path, typer.Option(help="YAML file of the training, see configs/planner/.")],
+    config: Annotated[Path, typer.Option(help="YAML file that says how to train, see configs/planner/.")],
     episodes: Annotated[str | None, typer.Option(help="Folder with the episodes; default: as in the config.")] = None,
     out: Annotated[
         str | None, typer.Option(help="Folder for checkpoints and weights; default: as in the config.")
@@ -75,7 +75,7 @@ def train_arena(
 
 @app.command("actor")
 def train_actor(
-    config: Annotated[Path, typer.Option(help="YAML file of the training, see configs/actor/.")],
+    config: Annotated[Path, typer.Option(help="YAML file that says how to train, see configs/actor/.")],
     episodes: Annotated[str | None, typer.Option(help="Folder with the episodes; default: as in the config.")] = None,
     out: Annotated[
         str | None, typer.Option(help="Folder for checkpoints and weights; default: as in the config.")
@@ -85,8 +85,9 @@ def train_actor(
 ) -> None:
     """Train S1 by flow matching.
 
-    Ctrl-C writes a checkpoint, and --resume goes on from it, bit for bit. A training with rounds of DAgger goes on by
-    itself when it is started again, without --resume.
+    Ctrl-C writes a checkpoint, and --resume goes on from it, bit for bit.
+
+    A training with rounds of DAgger goes on by itself when it is started again, without --resume.
     """
     from actor.train import ActorTrainConfig, train
     from predimem.core.config import load_config
@@ -101,7 +102,7 @@ def train_actor(
 
 
 def _train_rounds(recipe: ActorTrainConfig, workers: int) -> Path:
-    """DAgger: what the actor of the last round meets is labelled by the expert of the arena's skills."""
+    """Train in rounds of DAgger: the memoryless expert labels what the actor of the last round meets."""
     from actor.policy import load_policy
     from actor.rounds import train_rounds
     from datagen.actor_data.config import ActorDataConfig

@@ -41,7 +41,6 @@ def verify_planner(
     from predimem.core.episodes import load_episodes
     from predimem.core.weight_files import weights_folder
 
-    model = load_planner(planner or weights_folder(None, "planner"))
     fraction = TrainConfig().dataset.validation_fraction
     recorded = load_episodes(episodes)
     _, held_out = split_episodes(recorded, fraction)
@@ -51,6 +50,7 @@ def verify_planner(
             f"{episodes}: expected enough episodes of a task to hold out {fraction:.0%} of them, at least 6; "
             f"it has {len(recorded)} of {tasks} task{'s' * (tasks != 1)}: record more with `predimem datagen`"
         )
+    model = load_planner(planner or weights_folder(None, "planner"))
     if held_out[0].benchmark == "arena":
         trained = model.spec.training.get("config", {}).get("dataset", {})
         tracking_config = TrackingConfig(nominate=trained.get("nominate", "subtask_ends"))

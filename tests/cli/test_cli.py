@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from predimem.cli import main
+from predimem.core.episodes import episode_path, save_episode
+from tests.planner.builders import make_episode
 
 ROOT = Path(__file__).parents[2]
 
@@ -91,6 +93,14 @@ def test_bad_input_in_a_process_of_its_own():
     result = predimem("eval", "--config", "nowhere.yaml")
     assert result.returncode == 1
     assert "config file not found: nowhere.yaml" in result.stderr and "Traceback" not in result.stderr
+
+
+def test_a_planner_is_not_verified_without_episodes_that_are_held_out(tmp_path):
+    for seed in range(5):
+        save_episode(episode_path(tmp_path, "Squares-v0", seed), make_episode(seed, "red"))
+    result = predimem("verify", "planner", "--episodes", str(tmp_path))
+    assert result.returncode == 1 and "Traceback" not in result.stderr
+    assert "hold out 10% of them, at least 6; it has 5 of 1 task: record more" in result.stderr
 
 
 def test_without_a_vulkan_driver_there_is_no_video():
