@@ -40,6 +40,7 @@ def verify_planner(
     from planner.train import TrainConfig
     from predimem.core.episodes import load_episodes
     from predimem.core.weight_files import weights_folder
+    from predimem.envs.benchmark import load_benchmark
 
     fraction = TrainConfig().dataset.validation_fraction
     recorded = load_episodes(episodes)
@@ -51,7 +52,7 @@ def verify_planner(
             f"it has {len(recorded)} of {tasks} task{'s' * (tasks != 1)}: record more with `predimem datagen`"
         )
     model = load_planner(planner or weights_folder(None, "planner"))
-    if held_out[0].benchmark == "arena":
+    if load_benchmark(held_out[0].benchmark).long_episodes:
         trained = model.spec.training.get("config", {}).get("dataset", {})
         tracking_config = TrackingConfig(nominate=trained.get("nominate", "subtask_ends"))
         tracks = track_planner(model, held_out, model.spec.memory, tracking_config)
