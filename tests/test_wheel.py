@@ -85,9 +85,9 @@ def test_command_line(python: Path) -> None:
 
 
 def test_default_configs_are_found_outside_the_checkout(python: Path, tmp_path: Path) -> None:
-    """This one reads those of demonstrations, skills, scenes, planners and the actor too."""
+    """Its stages read those of DAgger, actor data, vision data, planners and the actor, too."""
     text = run(python.with_name("predimem"), "train", "arena", "--dry-run", cwd=tmp_path)
-    assert "arena-planner: predimem train planner" in text and "skills: predimem datagen" in text
+    assert "arena-planner: predimem train planner" in text and "actor-data: predimem datagen" in text
     script = "from predimem.core.config import read_yaml; print(read_yaml('configs/eval/mikasa.yaml')['benchmark'])"
     assert run(python, "-c", script, cwd=tmp_path).strip() == "mikasa"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,12 @@ if TYPE_CHECKING:
 
 
 def register_tasks() -> None:
-    """Register all tasks with Gymnasium, as ManiSkill's `register_env` would. Idempotent; nothing heavy is loaded."""
+    """Register all tasks with Gymnasium, as ManiSkill's `register_env` would. Idempotent; nothing heavy is loaded.
+
+    Without Gymnasium, which belongs to the extra `sim`, the tasks can be read and not played.
+    """
+    if importlib.util.find_spec("gymnasium") is None:
+        return
     import gymnasium
 
     for task in TASKS:
