@@ -11,7 +11,7 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -48,19 +48,21 @@ class EnvironmentRequest:
 class Experts:
     """What knows the simulator's true state, each as "module:function", imported when an episode needs it.
 
-    agents: name -> function from an environment to an `predimem.core.interfaces.Expert` that plays by itself.
+    agents: name -> function from an environment to a `predimem.core.interfaces.Expert` that plays by itself.
     policies: name -> function from (environment, agent config) to a low-level policy (`Policy`) that carries out
     subtasks; one with a `reset` is reset at each episode. subtask: function from an environment to a function that
     gives the true subtask of the present step, which the oracle planner says.
     """
 
-    agents: Mapping[str, str] | None = None
-    policies: Mapping[str, str] | None = None
+    agents: Mapping[str, str] = field(default_factory=dict)
+    policies: Mapping[str, str] = field(default_factory=dict)
     subtask: str | None = None
 
-    def load(self, place: str) -> Callable[..., Any]:
-        module, _, name = place.partition(":")
-        return getattr(importlib.import_module(module), name)
+
+def load_expert(place: str) -> Callable[..., Any]:
+    """A function of `Experts` by its place, "module:function"."""
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(module), name)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from predimem.agent.worker import PlannerWorker
 from predimem.core.config import from_dict, to_dict
 from predimem.core.interfaces import Agent, Planner, Policy
 from predimem.core.weight_files import weights_folder
-from predimem.envs.benchmark import load_benchmark
+from predimem.envs.benchmark import load_benchmark, load_expert
 from predimem.evaluation.run.config import PlayConfig
 from predimem.evaluation.run.names import RANDOM, check_agents
 
@@ -39,7 +39,7 @@ class AgentFactory:
     def is_privileged(self, name: str) -> bool:
         """Whether an expert with the true state acts, which may command the robot in another way."""
         config = self._config.agent_configs.get(name)
-        return name in (self._benchmark.experts.agents or ()) if config is None else config.is_scripted
+        return name in self._benchmark.experts.agents if config is None else config.is_scripted
 
     def make(self, name: str, environment: Any) -> Agent:
         """Build the agent `name` for an environment; a learned system needs no more of it than a `BareRobot` has.
@@ -51,7 +51,7 @@ class AgentFactory:
             return self._planned(self._config.agent_configs[name], environment)
         if name == RANDOM:
             return RandomAgent(environment.action_dim)
-        return ExpertAgent(self._expert((self._benchmark.experts.agents or {})[name])(environment))
+        return ExpertAgent(load_expert(self._benchmark.experts.agents[name])(environment))
 
     def set_threads(self) -> None:
         import torch
@@ -90,19 +90,16 @@ class AgentFactory:
         return DualSystemAgent(MemoryBank(memory), worker, policy, clock, environment.hold_action, self._config.agent)
 
     def _scripted(self, config: AgentConfig, environment: Any) -> Policy:
-        policies = self._benchmark.experts.policies or {}
+        policies = self._benchmark.experts.policies
         if config.actor not in policies:
             known = ", ".join(policies) or "none"
             raise ValueError(f"{self._benchmark.name} has no scripted policy {config.actor!r}; it has: {known}")
-        return self._expert(policies[config.actor])(environment, config)
+        return load_expert(policies[config.actor])(environment, config)
 
     def _true_subtask(self, environment: Any) -> Callable[[], str]:
         if self._benchmark.experts.subtask is None:
             raise ValueError(f"{self._benchmark.name} does not tell the true subtask, which planner `oracle` says")
-        return self._expert(self._benchmark.experts.subtask)(environment)
-
-    def _expert(self, place: str) -> Callable[..., Any]:
-        return self._benchmark.experts.load(place)
+        return load_expert(self._benchmark.experts.subtask)(environment)
 
     def _planner(self, name: str) -> Any:
         if name not in self._models:
