@@ -105,12 +105,7 @@ def train_tokenizer(config: TokenizerConfig, prompt: PromptConfig) -> Qwen2Token
     )
     bpe.train_from_iterator(_corpus(config, prompt) * 4, trainer)
     bpe.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in SPECIAL_TOKENS])
-    phrases = fixed_phrases(prompt, config.instructions)
-    if config.block_tokens:
-        phrases = _blocks(prompt) + phrases + _times(prompt)
-    if config.label_tokens:
-        phrases += config.all_subtasks()
-    bpe.add_tokens([AddedToken(phrase, normalized=False) for phrase in phrases])
+    bpe.add_tokens([AddedToken(phrase, normalized=False) for phrase in _phrases(config, prompt)])
     tokenizer = Qwen2Tokenizer(
         tokenizer_object=bpe,
         eos_token=END_OF_ANSWER,
@@ -121,6 +116,21 @@ def train_tokenizer(config: TokenizerConfig, prompt: PromptConfig) -> Qwen2Token
     tokenizer.chat_template = CHAT_TEMPLATE
     answer_token_ids(tokenizer, config)
     return tokenizer
+
+
+def extend_tokenizer(tokenizer: Qwen2Tokenizer, config: TokenizerConfig, prompt: PromptConfig) -> list[str]:
+    """Add the phrases of this config to the tokenizer of a planner that lacks them; what was added.
+
+    Known tokens keep their numbers, so that what the planner has read so far is read as before. A deciding word that
+    it would spell with more than two tokens becomes one.
+    """
+    known = tokenizer.get_vocab()
+    new = [phrase for phrase in dict.fromkeys(_phrases(config, prompt)) if phrase not in known]
+    if not config.label_tokens:
+        words = (f" {word}" for word in dict.fromkeys(config.deciding_words()))
+        new += [word for word in words if len(tokenizer(word, add_special_tokens=False).input_ids) > 2]
+    tokenizer.add_tokens([AddedToken(phrase, normalized=False) for phrase in new])
+    return new
 
 
 def answer_token_ids(tokenizer: Qwen2Tokenizer, config: TokenizerConfig) -> tuple[int, ...]:
@@ -147,6 +157,14 @@ def deciding_token_ids(tokenizer: Qwen2Tokenizer, words: Sequence[str]) -> tuple
             raise ValueError(f"{word!r} takes {len(tokens)} tokens: raise the tokenizer's vocab_size")
         ids += tokens
     return tuple(dict.fromkeys(ids))
+
+
+def _phrases(config: TokenizerConfig, prompt: PromptConfig) -> list[str]:
+    """What is one token, in the order of their numbers."""
+    phrases = fixed_phrases(prompt, config.instructions)
+    if config.block_tokens:
+        phrases = _blocks(prompt) + phrases + _times(prompt)
+    return phrases + config.all_subtasks() if config.label_tokens else phrases
 
 
 def _blocks(prompt: PromptConfig) -> list[str]:
