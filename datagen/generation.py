@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 from datagen.former_names import todays_kind
 from predimem.core.config import ConfigError, to_dict
+from predimem.core.own_code import SUFFIX
 from predimem.core.seeds import DEMONSTRATION_SEEDS, check_training_seeds
 from predimem.envs.arena.task import Task
-from predimem.envs.arena.task_file import SUFFIX
 from predimem.envs.arena.tasks import TASKS, task_of
 from predimem.jobs.journal import DataJournal
 from predimem.jobs.runner import BackendConfig, run_jobs

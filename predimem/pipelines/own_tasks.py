@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from predimem.core.config import ConfigError
+from predimem.core.own_code import SUFFIX
 from predimem.core.weight_files import weights_folder
 from predimem.envs.arena.task import Task
-from predimem.envs.arena.task_file import SUFFIX
 from predimem.envs.arena.tasks import TASKS, task_of
 from predimem.envs.arena.vocabulary import instructions, labels
 
@@ -42,9 +42,7 @@ class StartConfig:
         return weights_folder(self.weights, self.actor)
 
 
-def start_of(
-    start: StartConfig | None, tasks: Sequence[str], go_on: bool, weights: str | None
-) -> StartConfig | None:
+def start_of(start: StartConfig | None, tasks: Sequence[str], go_on: bool, weights: str | None) -> StartConfig | None:
     """Where a training starts that was asked for with `--continue` (go_on) and `--weights`, or by its config (start).
 
     Raises ConfigError for a training that goes on without tasks, and for weights of one that does not go on.

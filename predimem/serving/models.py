@@ -5,13 +5,16 @@ from __future__ import annotations
 import functools
 
 from predimem.agent.config import INSTRUCTION, NO_MEMORY
+from predimem.agent.own_planner import make_own_planner, memory_of
+from predimem.core.own_code import code_hash, is_place
 from predimem.core.weight_files import weights_folder, weights_hash
 from predimem.serving.config import ModelsConfig
 from predimem.serving.robot import RobotSpec, Served
 
 
 def make_served(models: ModelsConfig) -> Served:
-    """The models that a server serves. Raises WeightsError (or the model's own error) without usable weights."""
+    """The models that a server serves. Raises WeightsError (or the model's own error) without usable weights,
+    and OwnCodeError where the code of a planner of the user's own cannot be used."""
     import torch
 
     from actor.policy import load_policy
@@ -22,7 +25,11 @@ def make_served(models: ModelsConfig) -> Served:
     folder = weights_folder(models.weights, models.actor)
     policy = load_policy(folder, models.seed, device=models.device)
     weights, make_planner, memory = {models.actor: weights_hash(folder)}, None, NO_MEMORY
-    if models.planner != INSTRUCTION:
+    if is_place(models.planner):
+        memory = memory_of(models.planner)
+        weights[models.planner] = code_hash(models.planner)
+        make_planner = functools.partial(make_own_planner, models.planner, models.planner_options)
+    elif models.planner != INSTRUCTION:
         folder = weights_folder(models.weights, models.planner)
         memory = read_spec(folder).memory
         weights[models.planner] = weights_hash(folder)

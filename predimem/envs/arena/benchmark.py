@@ -10,9 +10,9 @@ from typing import Literal
 import numpy as np
 
 from predimem.core.interfaces import Environment
+from predimem.core.own_code import SUFFIX
 from predimem.envs.arena import suite
 from predimem.envs.arena.task import CATEGORIES
-from predimem.envs.arena.task_file import SUFFIX
 from predimem.envs.arena.tasks import TASKS, task_of
 from predimem.envs.benchmark import Benchmark, EnvironmentOptions, EnvironmentRequest, Experts
 from predimem.rendering.vulkan import use_driver

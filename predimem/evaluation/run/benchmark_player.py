@@ -14,6 +14,7 @@ import numpy as np
 from datagen.keyframes import extract_keyframes
 from predimem.agent.runtime import run_episode
 from predimem.core.interfaces import Agent, Subscriber
+from predimem.core.own_code import code_hash
 from predimem.core.types import EpisodeResult
 from predimem.core.weight_files import weights_folder, weights_hash
 from predimem.envs.benchmark import EnvironmentRequest, GradedByItself, load_benchmark
@@ -64,6 +65,8 @@ class BenchmarkPlayer:
         for name, config in self._config.agent_configs.items():
             del agents[name]["note"], agents[name]["against"]
             agents[name]["weights"] = {model: weights_hash(weights_folder(root, model)) for model in config.weights}
+            if config.has_own_planner:
+                agents[name]["weights"][config.planner] = code_hash(config.planner)
         files = {name: sha256(Path(path).read_bytes()).hexdigest() for name, path in play.pop("task_files").items()}
         return {
             "play": play,
