@@ -16,7 +16,8 @@ from transformers import AutoTokenizer, Qwen2Tokenizer, Qwen3VLForConditionalGen
 from planner.checkpoint import read_spec
 from planner.model import PrediMemForConditionalGeneration
 from planner.prompt import PromptConfig
-from planner.tiny.tokenizer import CHAT_TEMPLATE, TokenizerConfig, extend_tokenizer
+from planner.tiny.tokenizer import CHAT_TEMPLATE, extend_tokenizer
+from planner.tiny.tokenizer_config import TokenizerConfig
 from planner.tiny.vision import WEIGHTS as TOWER_FILE
 from predimem.core.config import ConfigError
 

@@ -22,7 +22,8 @@ from transformers import (
 
 from planner.model import CONFIG_KEY, ObjectiveConfig, PrediMemForConditionalGeneration
 from planner.prompt import PromptConfig
-from planner.tiny.tokenizer import CHAT_TEMPLATE, TokenizerConfig, answer_token_ids, train_tokenizer
+from planner.tiny.tokenizer import CHAT_TEMPLATE, answer_token_ids, train_tokenizer
+from planner.tiny.tokenizer_config import TokenizerConfig
 
 
 @dataclass(frozen=True)

@@ -125,6 +125,11 @@ class Benchmark(Protocol):
         """The absolute path of a task that is given as a file, None of any other."""
         return None
 
+    def subtasks(self, task: str) -> Sequence[str] | None:
+        """The labels of all subtasks that a planner may have to name in a task (name or file); None where they are not
+        known."""
+        return None
+
     def horizon(self, task: str) -> int | None:
         """The control steps that an episode takes at most; None where all tasks are as long."""
         return None

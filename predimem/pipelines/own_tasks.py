@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from datagen.decompose.agreement import own_task
 from predimem.core.config import ConfigError
 from predimem.core.own_code import SUFFIX
 from predimem.core.weight_files import weights_folder
 from predimem.envs.arena.task import Task
-from predimem.envs.arena.tasks import TASKS, task_of
+from predimem.envs.arena.tasks import TASKS
 from predimem.envs.arena.vocabulary import instructions, labels
 
 
@@ -69,7 +70,7 @@ def with_words_of(recipe: dict[str, Any], tasks: Sequence[str]) -> dict[str, Any
     Raises ValueError for a faulty task file.
     """
     known = recipe.get("base", {}).get("tokenizer", {})
-    own: list[Task] = [task for task in map(task_of, tasks) if task not in TASKS]
+    own: list[Task] = [task for task in map(own_task, tasks) if task not in TASKS]
     if not own or "subtasks" not in known:
         return {}
     words = {"instructions": instructions(own), "subtasks": labels(own)}

@@ -25,16 +25,18 @@ def make_served(models: ModelsConfig) -> Served:
     folder = weights_folder(models.weights, models.actor)
     policy = load_policy(folder, models.seed, device=models.device)
     weights, make_planner, memory = {models.actor: weights_hash(folder)}, None, NO_MEMORY
+    instructions = None
     if is_place(models.planner):
         memory = memory_of(models.planner)
         weights[models.planner] = code_hash(models.planner)
         make_planner = functools.partial(make_own_planner, models.planner, models.planner_options)
     elif models.planner != INSTRUCTION:
         folder = weights_folder(models.weights, models.planner)
-        memory = read_spec(folder).memory
+        spec = read_spec(folder)
+        memory, instructions = spec.memory, spec.known_instructions
         weights[models.planner] = weights_hash(folder)
         make_planner = functools.partial(load_planner, folder, models.device, threads=models.torch_threads)
     actor = policy.config
     height, width = actor.camera_shape
     robot = RobotSpec(actor.cameras, (height, width), actor.state_dim, actor.action_dim)
-    return Served(robot, policy, make_planner, memory, weights)
+    return Served(robot, policy, make_planner, memory, weights, instructions)

@@ -15,7 +15,8 @@ from planner.checkpoint import PlannerCheckpointError
 from planner.model import CONFIG_KEY
 from planner.prompt import render_answer
 from planner.tiny.base import BaseConfig
-from planner.tiny.tokenizer import TokenizerConfig, answer_token_ids, extend_tokenizer, train_tokenizer
+from planner.tiny.tokenizer import answer_token_ids, extend_tokenizer, train_tokenizer
+from planner.tiny.tokenizer_config import TokenizerConfig
 from planner.train import TrainConfig, _Run, train
 from predimem.core.config import ConfigError, load_config
 from tests.planner.builders import INSTRUCTION, PROMPT
