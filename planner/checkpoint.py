@@ -14,6 +14,7 @@ from typing import Any
 
 from memory_bank import MemoryConfig
 from planner.prompt import PromptConfig, check_agreement, follow_memory
+from planner.tiny.tokenizer_config import TokenizerConfig
 from predimem.core.config import ConfigError, from_dict
 
 FILE_NAME = "predimem.json"
@@ -45,6 +46,29 @@ class PlannerSpec:
 
     def __post_init__(self) -> None:
         check_agreement(self.prompt, self.memory)
+
+    @property
+    def known_subtasks(self) -> frozenset[str] | None:
+        """The subtasks that it was trained to name; None where its record does not list them, as after a training that
+        began with a pretrained model."""
+        known = self._known
+        return frozenset(known.all_subtasks()) if known is not None and known.subtasks else None
+
+    @property
+    def known_instructions(self) -> frozenset[str] | None:
+        """The instructions that it was trained with; None where its record does not list them."""
+        known = self._known
+        return frozenset(known.all_instructions()) if known is not None and known.instructions else None
+
+    @property
+    def _known(self) -> TokenizerConfig | None:
+        base = self.training.get("config", {}).get("base", {})
+        if base.get("pretrained") is not None or "tokenizer" not in base:
+            return None
+        try:
+            return from_dict(TokenizerConfig, base["tokenizer"])
+        except ConfigError:  # of another version
+            return None
 
 
 def write_spec(folder: str | Path, spec: PlannerSpec) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -21,3 +22,12 @@ def played_by(settings: EvaluationFile, agents: Sequence[str]) -> PlayConfig:
     check_weights(agents, play)
     _ = play.options  # raises for an unknown one
     return play
+
+
+def warn_of_unseen(settings: EvaluationFile, tasks: Sequence[str], play: PlayConfig) -> None:
+    """Says on stderr which subtasks the planners were never trained to name, before an episode is spent on them."""
+    from predimem.envs.benchmark import load_benchmark
+    from predimem.evaluation.run.unseen import unseen_labels
+
+    for sentence in unseen_labels(load_benchmark(settings.benchmark), tasks, play):
+        print(f"warning: {sentence}", file=sys.stderr)

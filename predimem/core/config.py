@@ -35,13 +35,17 @@ def read_yaml(path: str | Path) -> Any:
 
     A mapping may say `extends: other.yaml`, a file relative to its own: it then only states what differs. Mappings
     are merged key by key, anything else replaces what it stands in for. A path such as `configs/datagen.yaml` that is
-    not below the working directory is the file of that name that comes with the package, also by its former name.
+    not below the working directory is the file of that name that comes with the package, also by its former name; so
+    is one after `extends`.
     """
     path = Path(path)
+    return _read(_shipped(path) or path, ())
+
+
+def _shipped(path: Path) -> Path | None:
+    """The file that comes with the package, if `path` is called like one and is not there."""
     shipped = PACKAGE / path.with_name(FORMER_FILES.get(path.name, path.name))
-    if not path.is_file() and path.parts[:1] == ("configs",) and shipped.is_file():
-        path = shipped
-    return _read(path, ())
+    return shipped if not path.is_file() and path.parts[:1] == ("configs",) and shipped.is_file() else None
 
 
 def _read(path: Path, before: tuple[Path, ...]) -> Any:
@@ -60,9 +64,12 @@ def _read(path: Path, before: tuple[Path, ...]) -> Any:
     parent = data.pop("extends")
     if not isinstance(parent, str):
         raise ConfigError(f"{path}: extends: expected the name of a YAML file, got {parent!r}")
-    base = _read(path.parent / parent, (*before, path.resolve()))
+    extended = path.parent / parent
+    if not extended.is_file():
+        extended = _shipped(Path(parent)) or extended
+    base = _read(extended, (*before, path.resolve()))
     if not isinstance(base, dict):
-        raise ConfigError(f"{path.parent / parent}, which {path} extends, is no mapping")
+        raise ConfigError(f"{extended}, which {path} extends, is no mapping")
     return merged(base, data)
 
 

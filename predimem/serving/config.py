@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from ipaddress import ip_address
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from predimem.agent.clock import TimeConfig
 from predimem.agent.dual_system import DualSystemConfig
@@ -18,12 +18,14 @@ class ModelsConfig:
 
     weights: a folder with the folders that `planner` and `actor` name; null: the shipped ones.
     device: where both run (`cpu`, `cuda`, ...).
-    planner: `instruction` stands for no planner; the subtask is then the whole task.
+    planner: `instruction` stands for no planner; the subtask is then the whole task. The place of your own code that
+    makes one (`my_planner.py:MyPlanner`) is called with `planner_options`.
     seed: of S1's noise.
     """
 
     weights: str | None = None
     planner: str = "planner"
+    planner_options: dict[str, Any] = field(default_factory=dict)
     actor: str = "actor"
     device: str = "cpu"
     torch_threads: int = 1

@@ -5,13 +5,16 @@ from __future__ import annotations
 import functools
 
 from predimem.agent.config import INSTRUCTION, NO_MEMORY
+from predimem.agent.own_planner import make_own_planner, memory_of
+from predimem.core.own_code import code_hash, is_place
 from predimem.core.weight_files import weights_folder, weights_hash
 from predimem.serving.config import ModelsConfig
 from predimem.serving.robot import RobotSpec, Served
 
 
 def make_served(models: ModelsConfig) -> Served:
-    """The models that a server serves. Raises WeightsError (or the model's own error) without usable weights."""
+    """The models that a server serves. Raises WeightsError (or the model's own error) without usable weights,
+    and OwnCodeError where the code of a planner of the user's own cannot be used."""
     import torch
 
     from actor.policy import load_policy
@@ -22,12 +25,18 @@ def make_served(models: ModelsConfig) -> Served:
     folder = weights_folder(models.weights, models.actor)
     policy = load_policy(folder, models.seed, device=models.device)
     weights, make_planner, memory = {models.actor: weights_hash(folder)}, None, NO_MEMORY
-    if models.planner != INSTRUCTION:
+    instructions = None
+    if is_place(models.planner):
+        memory = memory_of(models.planner)
+        weights[models.planner] = code_hash(models.planner)
+        make_planner = functools.partial(make_own_planner, models.planner, models.planner_options)
+    elif models.planner != INSTRUCTION:
         folder = weights_folder(models.weights, models.planner)
-        memory = read_spec(folder).memory
+        spec = read_spec(folder)
+        memory, instructions = spec.memory, spec.known_instructions
         weights[models.planner] = weights_hash(folder)
         make_planner = functools.partial(load_planner, folder, models.device, threads=models.torch_threads)
     actor = policy.config
     height, width = actor.camera_shape
     robot = RobotSpec(actor.cameras, (height, width), actor.state_dim, actor.action_dim)
-    return Served(robot, policy, make_planner, memory, weights)
+    return Served(robot, policy, make_planner, memory, weights, instructions)

@@ -161,6 +161,8 @@ class Session:
             self._key = store.begin(self.episode_id, prompt) if store is not None else None
             self._memory_from = request.step or 0
         self._instruction = prompt
+        if unseen := self._parts.served.unseen_prompt(prompt):
+            log.warning(unseen, extra={"episode_id": self.episode_id})
         self._parts.metrics.episodes.labels("resumed" if stored else "begun").inc()
         log.info(
             "episode %s", "goes on" if stored else "begins", extra={"episode_id": self.episode_id, "prompt": prompt}

@@ -19,6 +19,7 @@ from predimem.agent.baselines import (
 from predimem.agent.clock import SimulatedClock, TimeConfig
 from predimem.agent.config import INSTRUCTION, NO_MEMORY, ORACLE, AgentConfig
 from predimem.agent.dual_system import DualSystemAgent
+from predimem.agent.own_planner import make_own_planner, memory_of
 from predimem.agent.worker import PlannerWorker
 from predimem.core.config import from_dict, to_dict
 from predimem.core.interfaces import Agent, Planner, Policy
@@ -77,8 +78,8 @@ class AgentFactory:
             return OracleSubtasks(), NO_MEMORY
         if config.planner == INSTRUCTION:
             return InstructionPlanner(), NO_MEMORY
-        planner = self._planner(config.planner)
-        return planner, from_dict(MemoryConfig, to_dict(planner.spec.memory) | config.memory, "memory")
+        planner, memory = self._own_planner(config) if config.has_own_planner else self._trained_planner(config.planner)
+        return planner, from_dict(MemoryConfig, to_dict(memory) | config.memory, "memory")
 
     def _dual_system(
         self, planner: Planner, memory: MemoryConfig, policy: Policy, environment: Any, time: TimeConfig
@@ -101,13 +102,19 @@ class AgentFactory:
             raise ValueError(f"{self._benchmark.name} does not tell the true subtask, which planner `oracle` says")
         return load_expert(self._benchmark.experts.subtask)(environment)
 
-    def _planner(self, name: str) -> Any:
+    def _own_planner(self, config: AgentConfig) -> tuple[Planner, MemoryConfig]:
+        key = f"{config.planner} {config.planner_options}"
+        if key not in self._models:
+            self._models[key] = make_own_planner(config.planner, config.planner_options)
+        return self._models[key], memory_of(config.planner)
+
+    def _trained_planner(self, name: str) -> tuple[Planner, MemoryConfig]:
         if name not in self._models:
             from planner.decoding import load_planner
 
             self.set_threads()
             self._models[name] = load_planner(weights_folder(self._config.weights, name))
-        return self._models[name]
+        return self._models[name], self._models[name].spec.memory
 
     def _policy(self, name: str) -> Policy:
         if name not in self._models:
