@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from ipaddress import ip_address
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from predimem.agent.clock import TimeConfig
+from predimem.agent.config import INSTRUCTION
 from predimem.agent.dual_system import DualSystemConfig
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
@@ -20,6 +21,7 @@ class ModelsConfig:
     device: where both run (`cpu`, `cuda`, ...).
     planner: `instruction` stands for no planner; the subtask is then the whole task.
     seed: of S1's noise.
+    memory, prompt: what differs from those that the planner was trained with, as in an agent config.
     """
 
     weights: str | None = None
@@ -28,6 +30,12 @@ class ModelsConfig:
     device: str = "cpu"
     torch_threads: int = 1
     seed: int = 0
+    memory: dict[str, Any] = field(default_factory=dict)
+    prompt: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.planner == INSTRUCTION and (self.memory or self.prompt):
+            raise ValueError(f"models: the planner {INSTRUCTION!r} has no memory and no prompt")
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import sys
 
+from memory_bank import make_memory
 from predimem.agent.config import INSTRUCTION, NO_MEMORY
 from predimem.core.weight_files import weights_folder, weights_hash
 from predimem.serving.config import ModelsConfig
@@ -11,11 +13,15 @@ from predimem.serving.robot import RobotSpec, Served
 
 
 def make_served(models: ModelsConfig) -> Served:
-    """The models that a server serves. Raises WeightsError (or the model's own error) without usable weights."""
+    """The models that a server serves.
+
+    Raises WeightsError (or the model's own error) without usable weights, and ConfigError for a memory that cannot be
+    made or a prompt that contradicts it.
+    """
     import torch
 
     from actor.policy import load_policy
-    from planner.checkpoint import read_spec
+    from planner.checkpoint import changed_spec, read_spec, untrained_prompt
     from planner.decoding import load_planner
 
     torch.set_num_threads(models.torch_threads)
@@ -24,9 +30,14 @@ def make_served(models: ModelsConfig) -> Served:
     weights, make_planner, memory = {models.actor: weights_hash(folder)}, None, NO_MEMORY
     if models.planner != INSTRUCTION:
         folder = weights_folder(models.weights, models.planner)
-        memory = read_spec(folder).memory
+        trained = read_spec(folder)
+        spec = changed_spec(trained, models.memory, models.prompt)
+        if difference := untrained_prompt(trained, spec):
+            print(f"note: the planner {models.planner} was trained with another prompt: {difference}", file=sys.stderr)
+        memory = spec.memory
+        make_memory(memory)
         weights[models.planner] = weights_hash(folder)
-        make_planner = functools.partial(load_planner, folder, models.device, threads=models.torch_threads)
+        make_planner = functools.partial(load_planner, folder, models.device, threads=models.torch_threads, spec=spec)
     actor = policy.config
     height, width = actor.camera_shape
     robot = RobotSpec(actor.cameras, (height, width), actor.state_dim, actor.action_dim)

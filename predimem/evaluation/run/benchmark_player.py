@@ -19,6 +19,7 @@ from predimem.core.weight_files import weights_folder, weights_hash
 from predimem.envs.benchmark import EnvironmentRequest, GradedByItself, load_benchmark
 from predimem.evaluation.run.agents import AgentFactory
 from predimem.evaluation.run.config import PlayConfig
+from predimem.evaluation.run.memories import memory_code
 
 Key = tuple[str, EnvironmentRequest]
 
@@ -64,6 +65,7 @@ class BenchmarkPlayer:
         for name, config in self._config.agent_configs.items():
             del agents[name]["note"], agents[name]["against"]
             agents[name]["weights"] = {model: weights_hash(weights_folder(root, model)) for model in config.weights}
+            agents[name] |= memory_code(config, root)
         files = {name: sha256(Path(path).read_bytes()).hexdigest() for name, path in play.pop("task_files").items()}
         return {
             "play": play,
