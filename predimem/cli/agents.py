@@ -14,12 +14,15 @@ if TYPE_CHECKING:
 def played_by(settings: EvaluationFile, agents: Sequence[str]) -> PlayConfig:
     """How these agents play. Raises ValueError for unknown agents and options, WeightsError where weights are missing:
     all that can be checked before a simulator is loaded."""
+    from predimem.evaluation.run.memories import check_memories
     from predimem.evaluation.run.names import check_agents, check_weights
 
     check_agents(agents, settings.benchmark, settings.agent_configs)
     configs = {name: config for name, config in settings.agent_configs.items() if name in agents}
     play = replace(settings.play, benchmark=settings.benchmark, agent_configs=configs)
     check_weights(agents, play)
+    for note in check_memories(configs, play.weights):
+        print(f"note: {note}", file=sys.stderr)
     _ = play.options  # raises for an unknown one
     return play
 

@@ -12,11 +12,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from predimem.core.config import ConfigError
+
 SUFFIX = ".py"
 EXPECTED = "expected file.py:NAME or package.module:NAME"
 
 
-class OwnCodeError(ValueError):
+class OwnCodeError(ConfigError):
     """Code that cannot be found or run; the message says where and why."""
 
 
@@ -25,18 +27,35 @@ def is_place(name: str) -> bool:
     return ":" in name
 
 
-def load_object(place: str) -> Any:
+def full_place(place: str, where: str) -> str:
+    """`place` with the path of a file in full, so that it means the same in every process and working directory.
+
+    where: the key of the config that states it, for the error. Raises OwnCodeError unless it has two parts.
+    """
+    source, _, name = place.rpartition(":")
+    if not source or not name.isidentifier():
+        raise OwnCodeError(f"{where}: {EXPECTED}, got {place!r}")
+    return f"{Path(source).expanduser().resolve()}:{name}" if source.endswith(SUFFIX) else place
+
+
+def load_object(place: str, where: str) -> Any:
     """What stands at a place. The file is run once in a process; its folder and the working directory may be imported
-    from. Raises OwnCodeError."""
-    module_name, _, name = place.rpartition(":")
-    if not module_name or not name:
-        raise OwnCodeError(f"{place!r}: {EXPECTED}")
-    module = load_file(module_name) if module_name.endswith(SUFFIX) else _import(module_name, place)
+    from.
+
+    where: the key of the config that states the place, for errors. Raises OwnCodeError where there is no such file,
+    module or name, and where the code cannot be run.
+    """
+    source, _, name = full_place(place, where).rpartition(":")
+    try:
+        module = load_file(source) if source.endswith(SUFFIX) else _import(source)
+    except OwnCodeError as error:
+        raise OwnCodeError(f"{where}: {error}") from error
     try:
         return getattr(module, name)
     except AttributeError:
         own = [key for key, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__]
-        raise OwnCodeError(f"{module_name} defines no {name!r}; it defines: {', '.join(own) or 'nothing'}") from None
+        defined = ", ".join(own) or "nothing"
+        raise OwnCodeError(f"{where}: {source} defines no {name!r}; it defines: {defined}") from None
 
 
 def load_file(path: str | Path) -> ModuleType:
@@ -62,12 +81,12 @@ def load_file(path: str | Path) -> ModuleType:
 
 
 def code_hash(place: str) -> str:
-    """SHA-256 of the file that holds a place's code, the first 16 hexadecimal digits. Raises OwnCodeError."""
-    module_name = place.rpartition(":")[0]
-    path = module_name if module_name.endswith(SUFFIX) else _import(module_name, place).__file__
+    """SHA-256 of the file that holds a place's code, as hexadecimal digits. Raises OwnCodeError."""
+    source = place.rpartition(":")[0]
+    path = source if source.endswith(SUFFIX) else _import(source).__file__
     if path is None or not Path(path).is_file():
-        raise OwnCodeError(f"{place!r}: {module_name} has no file of its own")
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]
+        raise OwnCodeError(f"{place!r}: {source} has no file of its own")
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
 def line_of(error: BaseException, path: Path) -> str:
@@ -84,12 +103,19 @@ def words_of(error: BaseException) -> str:
     return text if type(error) is ValueError else f"{type(error).__name__}: {text}"
 
 
-def _import(name: str, place: str) -> ModuleType:
+def _import(name: str) -> ModuleType:
     _import_from(os.getcwd())
     try:
         return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not (name == error.name or name.startswith(f"{error.name}.")):
+            raise OwnCodeError(f"{name} imports {error.name}, which is not installed") from error
+        raise OwnCodeError(
+            f"there is no module {name!r}, neither installed nor in {os.getcwd()}; a file is named by its path: "
+            "path/to/file.py:NAME"
+        ) from None
     except Exception as error:
-        raise OwnCodeError(f"{place!r}: {words_of(error)}; {EXPECTED}") from error
+        raise OwnCodeError(f"{name}: {words_of(error)}") from error
 
 
 def _import_from(folder: str) -> None:

@@ -197,7 +197,7 @@ def load_benchmark(name: str) -> Benchmark:
         raise ValueError(
             f"unknown benchmark {name!r}; there are: {', '.join(BENCHMARKS)}; or name the Python file of your own"
         )
-    return load_object(place)
+    return load_object(place, "benchmark")
 
 
 def benchmark_key(name: str) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import sys
 
+from memory_bank import make_memory
 from predimem.agent.config import INSTRUCTION, NO_MEMORY
 from predimem.agent.own_planner import make_own_planner, memory_of
 from predimem.core.own_code import code_hash, is_place
@@ -13,12 +15,15 @@ from predimem.serving.robot import RobotSpec, Served
 
 
 def make_served(models: ModelsConfig) -> Served:
-    """The models that a server serves. Raises WeightsError (or the model's own error) without usable weights,
-    and OwnCodeError where the code of a planner of the user's own cannot be used."""
+    """The models that a server serves.
+
+    Raises WeightsError (or the model's own error) without usable weights, OwnCodeError where the code of a planner or a
+    memory of the user's own cannot be used, and ConfigError for a prompt that contradicts its memory.
+    """
     import torch
 
     from actor.policy import load_policy
-    from planner.checkpoint import read_spec
+    from planner.checkpoint import changed_spec, read_spec, untrained_prompt
     from planner.decoding import load_planner
 
     torch.set_num_threads(models.torch_threads)
@@ -27,15 +32,21 @@ def make_served(models: ModelsConfig) -> Served:
     weights, make_planner, memory = {models.actor: weights_hash(folder)}, None, NO_MEMORY
     instructions = None
     if is_place(models.planner):
-        memory = memory_of(models.planner)
+        memory = memory_of(models.planner, models.memory)
+        make_memory(memory)
         weights[models.planner] = code_hash(models.planner)
         make_planner = functools.partial(make_own_planner, models.planner, models.planner_options)
     elif models.planner != INSTRUCTION:
         folder = weights_folder(models.weights, models.planner)
-        spec = read_spec(folder)
-        memory, instructions = spec.memory, spec.known_instructions
+        trained = read_spec(folder)
+        instructions = trained.known_instructions
+        spec = changed_spec(trained, models.memory, models.prompt)
+        if difference := untrained_prompt(trained, spec):
+            print(f"note: the planner {models.planner} was trained with another prompt: {difference}", file=sys.stderr)
+        memory = spec.memory
+        make_memory(memory)
         weights[models.planner] = weights_hash(folder)
-        make_planner = functools.partial(load_planner, folder, models.device, threads=models.torch_threads)
+        make_planner = functools.partial(load_planner, folder, models.device, threads=models.torch_threads, spec=spec)
     actor = policy.config
     height, width = actor.camera_shape
     robot = RobotSpec(actor.cameras, (height, width), actor.state_dim, actor.action_dim)

@@ -32,7 +32,7 @@ def test_benchmarks_are_found_by_name_by_file_and_by_module() -> None:
     [
         ("robo", "unknown benchmark 'robo'; there are: mikasa, arena"),
         ("nowhere.py", "there is no file nowhere.py"),
-        ("predimem.nowhere:X", "No module named .*expected file.py:NAME or package.module:NAME"),
+        ("predimem.nowhere:X", "there is no module .predimem.nowhere., .*path/to/file.py:NAME"),
         ("predimem.core.seeds:X", "predimem.core.seeds defines no 'X'; it defines: check_training_seed"),
     ],
 )

@@ -18,6 +18,7 @@ from predimem.core.weight_files import weights_folder, weights_hash
 from predimem.envs.benchmark import EnvironmentRequest, GradedByItself, load_benchmark
 from predimem.evaluation.run.agents import AgentFactory
 from predimem.evaluation.run.config import PlayConfig
+from predimem.evaluation.run.memories import memory_code
 from predimem.evaluation.run.task_records import task_record
 
 Key = tuple[str, EnvironmentRequest]
@@ -67,6 +68,7 @@ class BenchmarkPlayer:
             agents[name]["weights"] = {model: weights_hash(weights_folder(root, model)) for model in config.weights}
             if config.has_own_planner:
                 agents[name]["weights"][config.planner] = code_hash(config.planner)
+            agents[name] |= memory_code(config, root)
         files = {name: task_record(path) for name, path in play.pop("task_files").items()}
         return {
             "play": play,

@@ -18,6 +18,7 @@ from predimem.evaluation.analysis.studies import StudyConfig
 from predimem.evaluation.run.migrations import modern_results, modern_settings
 
 DEFAULT_BENCHMARK = "mikasa"
+HASHES = ("weights", "memory_code")  # what results say of an agent besides its settings
 HOW_IT_IS_PLAYED = ("play", "agent_configs")  # what an evaluation without a file takes from its benchmark's
 
 
@@ -152,7 +153,7 @@ def played_with(
     provenance = results["provenance"]
     agents = provenance.get("agent_configs", {})
     play = dict(provenance["play"])
-    play["agent_configs"] = {name: {k: v for k, v in agent.items() if k != "weights"} for name, agent in agents.items()}
+    play["agent_configs"] = {n: {k: v for k, v in agent.items() if k not in HASHES} for n, agent in agents.items()}
     if weights is not None:
         play["weights"] = weights
     play["task_files"] = dict(task_files or {})
