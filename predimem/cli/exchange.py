@@ -68,6 +68,10 @@ def export_to_lerobot(
     episodes: Episodes,
     out: Out,
     robot: Annotated[str, typer.Option(help="The `robot_type` that LeRobot reads.")] = "panda",
+    language: Annotated[
+        bool,
+        typer.Option("--language", help="Write subtasks as LeRobot 0.6 wants them, too; LeRobot 0.4 cannot read that."),
+    ] = False,
 ) -> None:
     """Write a LeRobotDataset, version 3.0: parquet, MP4 and tables.
 
@@ -75,7 +79,7 @@ def export_to_lerobot(
     """
     from datagen.export.lerobot import export_lerobot
 
-    print(f"{export_lerobot(episodes, out, robot)} episodes in {out}")
+    print(f"{export_lerobot(episodes, out, robot, language)} episodes in {out}")
 
 
 @export_app.command("rerun")
