@@ -78,4 +78,5 @@ async def _run(engine: StartedBackend, server: PolicyServer) -> None:
         server.stop()
         await asyncio.gather(running, return_exceptions=True)
         await asyncio.get_running_loop().run_in_executor(None, engine.close)
+        await asyncio.gather(warm, return_exceptions=True)  # cut short where the server is stopped as it warms up
         log.info("stopped")

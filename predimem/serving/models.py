@@ -3,31 +3,66 @@
 from __future__ import annotations
 
 import functools
+import os
+from pathlib import Path
 
 from predimem.agent.config import INSTRUCTION, NO_MEMORY
-from predimem.core.weight_files import weights_folder, weights_hash
+from predimem.core.weight_files import WeightsError, weights_folder, weights_hash
 from predimem.serving.config import ModelsConfig
+from predimem.serving.known_tasks import KnownTasks
 from predimem.serving.robot import RobotSpec, Served
 
 
 def make_served(models: ModelsConfig) -> Served:
-    """The models that a server serves. Raises WeightsError (or the model's own error) without usable weights."""
+    """The models that a server serves. Raises WeightsError (or the model's own error) without usable weights, and
+    ValueError for a planner and an actor that look through different cameras."""
     import torch
 
     from actor.policy import load_policy
     from planner.checkpoint import read_spec
     from planner.decoding import load_planner
+    from planner.instructions import trained_on
 
     torch.set_num_threads(models.torch_threads)
-    folder = weights_folder(models.weights, models.actor)
+    folder = model_folder(models.weights, models.actor)
     policy = load_policy(folder, models.seed, device=models.device)
-    weights, make_planner, memory = {models.actor: weights_hash(folder)}, None, NO_MEMORY
-    if models.planner != INSTRUCTION:
-        folder = weights_folder(models.weights, models.planner)
-        memory = read_spec(folder).memory
-        weights[models.planner] = weights_hash(folder)
-        make_planner = functools.partial(load_planner, folder, models.device, threads=models.torch_threads)
     actor = policy.config
+    weights, make_planner, memory, tasks = {_name(models.actor): weights_hash(folder)}, None, NO_MEMORY, KnownTasks()
+    if models.planner != INSTRUCTION:
+        folder = model_folder(models.weights, models.planner)
+        spec = read_spec(folder)
+        if not set(spec.prompt.cameras) <= set(actor.cameras):
+            raise ValueError(
+                f"the planner {models.planner!r} looks through the cameras {list(spec.prompt.cameras)} and the actor "
+                f"{models.actor!r} through {list(actor.cameras)}: serve two that were trained on the same robot"
+            )
+        memory = spec.memory
+        weights[_name(models.planner)] = weights_hash(folder)
+        make_planner = functools.partial(load_planner, folder, models.device, threads=models.torch_threads)
+        tasks = KnownTasks(*trained_on(folder, spec))
     height, width = actor.camera_shape
     robot = RobotSpec(actor.cameras, (height, width), actor.state_dim, actor.action_dim)
-    return Served(robot, policy, make_planner, memory, weights)
+    return Served(robot, policy, make_planner, memory, weights, tasks)
+
+
+def model_folder(root: str | None, name: str) -> Path:
+    """The folder of a model: the one that is called so below `root` (or among the shipped weights), else the path.
+
+    Raises WeightsError where there is none.
+    """
+    path = Path(name).expanduser()
+    is_path = path.name != name
+    if not is_path:
+        try:
+            return weights_folder(root, name)
+        except WeightsError:
+            if not path.is_dir():
+                raise
+    if not path.is_dir():
+        raise WeightsError(f"no weights in {name}: there is no such folder")
+    return path.resolve()
+
+
+def _name(model: str) -> str:
+    """What clients are told that a model is called: of a path no more than its last two parts."""
+    return "/".join(Path(os.path.abspath(model)).parts[-2:]) if os.sep in model else model
