@@ -1,4 +1,4 @@
-"""Robots with deltas and with absolute joint positions: tiny actors of both widths, held still until there is a plan."""
+"""Robots that are told deltas and robots that are told joint positions: both are held still until there is a plan."""
 
 from __future__ import annotations
 
