@@ -56,12 +56,6 @@ class PlannerSpec:
         return frozenset(known.all_subtasks()) if known is not None and known.subtasks else None
 
     @property
-    def known_instructions(self) -> frozenset[str] | None:
-        """The instructions that it was trained with; None where its record does not list them."""
-        known = self._known
-        return frozenset(known.all_instructions()) if known is not None and known.instructions else None
-
-    @property
     def _known(self) -> TokenizerConfig | None:
         base = self.training.get("config", {}).get("base", {})
         if base.get("pretrained") is not None or "tokenizer" not in base:

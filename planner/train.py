@@ -25,6 +25,7 @@ from memory_bank import MemoryConfig
 from planner.checkpoint import PlannerSpec
 from planner.continuing import claim_features, extended_tokenizer, take_weights
 from planner.dataset import DatasetConfig, split_episodes, write_training_data
+from planner.instructions import write_instructions
 from planner.model import ObjectiveConfig, PrediMemForConditionalGeneration
 from planner.prompt import PromptConfig, check_agreement, follow_memory
 from planner.swift_command import SftConfig, last_checkpoint, swift_command, swift_environment
@@ -35,6 +36,7 @@ from planner.tiny.vision_scenes import Scenes, scenes_of
 from predimem.core.config import ConfigError, in_todays_words, load_config, to_dict
 from predimem.core.episodes import Episode, load_episodes
 from predimem.core.files import AtomicWrite
+from predimem.core.weight_files import INSTRUCTIONS_FILE
 
 
 @dataclass(frozen=True)
@@ -237,6 +239,8 @@ class _Run:
             return
         batch_size = config.sft.batch_size if config.sft.group_lengths else None
         images = self._shared("pictures")
+        training, _ = split_episodes(self.episodes, config.dataset.validation_fraction)
+        write_instructions(folder, (episode.instruction for episode in training))
         write_training_data(
             folder, self.episodes, config.prompt, config.memory, config.dataset, config.seed, images, batch_size
         )
@@ -288,4 +292,6 @@ class _Run:
         drawn = config.seed if steps == 0 and fresh else None
         spec = PlannerSpec(config.prompt, config.memory, config.max_new_tokens, training=record, drawn_seed=drawn)
         dtype = getattr(torch, config.export_dtype)
-        export_planner(checkpoint, self.exported, spec, dtype, tower_shard=config.feature_table)
+        listed = self.out / "data" / INSTRUCTIONS_FILE
+        instructions = json.loads(listed.read_text()) if listed.is_file() else []
+        export_planner(checkpoint, self.exported, spec, dtype, config.feature_table, instructions)

@@ -30,6 +30,15 @@ def serve(
         str | None, typer.Option(help="Device that the models run on, such as `cuda`; default: cpu.")
     ] = None,
     weights: Weights = None,
+    planner: Annotated[
+        str | None,
+        typer.Option(
+            help="The planner's weights: a folder of --weights by its name, or any by its path; `instruction`: none."
+        ),
+    ] = None,
+    actor: Annotated[
+        str | None, typer.Option(help="The actor's weights: a folder of --weights by its name, or any by its path.")
+    ] = None,
     ray: Annotated[
         str | None,
         typer.Option(help="Run replicas on a Ray cluster: `local`, `auto`, or its address. Needs --state-dir."),
@@ -49,6 +58,7 @@ def serve(
 
     access = {"api_key_file": api_key_file, "tls_certificate": tls_certificate, "tls_key": tls_key}
     given = {"host": host, "port": port, "state.dir": state_dir, "models.device": device, "models.weights": weights}
+    given |= {"models.planner": planner, "models.actor": actor}
     given |= {"cluster.address": ray, "cluster.replicas": replicas}
     settings = serve_config(config, given | {f"access.{name}": value for name, value in access.items()})
     if settings.cluster.address is not None:

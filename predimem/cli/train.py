@@ -85,8 +85,8 @@ def train_arena(
             state = "is there" if is_done(stage, Path(recipe.out)) else shown(stage)
             print(f"[{number}/{len(stages)}] {stage.name}: {state}")
         return
-    weights = run_stages(stages, Path(recipe.out))
-    print(f"weights in {weights}: predimem eval --config configs/eval/arena.yaml --weights {weights}")
+    made = run_stages(stages, Path(recipe.out))
+    print(f"weights in {made}: predimem eval --config configs/eval/arena.yaml --weights {made}")
 
 
 @app.command("actor")

@@ -15,6 +15,7 @@ from predimem.core.files import AtomicWrite
 
 EMBEDDED = Path(__file__).parents[1] / "weights"
 SHARDS = "model-*-of-*.safetensors"
+INSTRUCTIONS_FILE = "instructions.json"  # what a planner was trained on; it changes no answer
 
 
 class WeightsError(FileNotFoundError):
@@ -47,6 +48,8 @@ def _recipe(name: str) -> str:
 def weights_hash(folder: Path) -> str:
     """SHA-256 over names and bytes of a model's files, the first 16 hexadecimal digits; a link counts as its file.
 
+    The list of a planner's instructions is left out: it was added to planners whose results are published.
+
     Raises WeightsError for a link to a file that is not there.
     """
     digest = hashlib.sha256()
@@ -57,7 +60,7 @@ def weights_hash(folder: Path) -> str:
                 f"{path} is a link to {os.readlink(path)}, which is not there: folders of weights that share a file "
                 "belong side by side; copy single ones with `cp -rL`"
             )
-    for path in (p for p in paths if p.is_file()):
+    for path in (p for p in paths if p.is_file() and p.name != INSTRUCTIONS_FILE):
         digest.update(str(path.relative_to(folder)).encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
+from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +45,21 @@ class Processes:
 
 
 class ProcessHandle:
-    def __init__(self, make_handler: MakeHandler, log: str):
+    """One worker process, from its parent's side.
+
+    ignores_sigterm: SIGTERM, too, is for the parent to handle. Whoever stops a service sends it to the whole process
+    group, and a worker that ends by itself looks like one that crashed.
+    """
+
+    def __init__(self, make_handler: MakeHandler, log: str, ignores_sigterm: bool = False):
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs, make_handler, log), daemon=True)
-        with _interrupts_blocked():  # Ctrl-C is for the parent to handle
+        ignored = (signal.SIGINT, signal.SIGTERM) if ignores_sigterm else (signal.SIGINT,)
+        self.process = context.Process(target=_serve, args=(theirs, make_handler, log, ignored), daemon=True)
+        with _blocked(ignored):  # Ctrl-C is for the parent to handle
             self.process.start()
+        # multiprocessing asks workers that are left at the end to go, with SIGTERM, and waits for them.
+        self._at_exit = Finalize(None, self.process.kill, exitpriority=0) if ignores_sigterm else None
         theirs.close()
 
     def send(self, job: Any) -> None:
@@ -75,6 +85,8 @@ class ProcessHandle:
         if self.process.is_alive():
             self.process.kill()
         self.process.join()
+        if self._at_exit is not None:
+            self._at_exit.cancel()
 
     def _gone(self) -> WorkerGone:
         self.process.join(1.0)  # else it might be killed while it is ending, and the cause be lost
@@ -83,9 +95,10 @@ class ProcessHandle:
         return WorkerGone(signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}")
 
 
-def _serve(connection: Connection, make_handler: MakeHandler, log: str) -> None:
+def _serve(connection: Connection, make_handler: MakeHandler, log: str, ignored: Sequence[signal.Signals]) -> None:
     """The life of a worker process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)
     _redirect_output(log)
     threading.Thread(target=_die_with_parent, daemon=True).start()
     try:
@@ -124,10 +137,10 @@ def _redirect_output(log: str) -> None:
 
 
 @contextmanager
-def _interrupts_blocked() -> Iterator[None]:
-    """For a child that is being spawned: it inherits the mask, so Ctrl-C never hits its imports."""
+def _blocked(signals: Sequence[signal.Signals]) -> Iterator[None]:
+    """For a child that is being spawned: it inherits the mask, so that these signals never hit its imports."""
     resource_tracker.ensure_running()  # starting it later, inside the block, would lift the mask
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     try:
         yield
     finally:

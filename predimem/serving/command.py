@@ -52,8 +52,8 @@ def run_server(config: ServeConfig, served: Served) -> None:
     Raises ValueError where the planner cannot be started or the address cannot be listened on.
     """
     log_as_json()
-    if unseen := served.unseen_prompt(config.default_prompt):
-        log.warning(unseen)
+    if doubt := config.default_prompt and served.tasks.doubt(config.default_prompt, config.tasks):
+        log.warning("default_prompt: %s", doubt)
     sys.setswitchinterval(SWITCH_S)
     try:
         serve_until_stopped(Engine(config, served), open_page, page)
@@ -80,4 +80,5 @@ async def _run(engine: StartedBackend, server: PolicyServer) -> None:
         server.stop()
         await asyncio.gather(running, return_exceptions=True)
         await asyncio.get_running_loop().run_in_executor(None, engine.close)
+        await asyncio.gather(warm, return_exceptions=True)  # cut short where the server is stopped as it warms up
         log.info("stopped")

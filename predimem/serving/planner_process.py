@@ -100,7 +100,7 @@ class PlannerProcess:
 
     def start(self) -> None:
         """Build the process and wait until it has planned once. Raises PlannerGone with the cause."""
-        handle = ProcessHandle(self._make_handler, str(self.log_file))
+        handle = ProcessHandle(self._make_handler, str(self.log_file), ignores_sigterm=True)
         self._handle = handle
         self._overdue_s = time.monotonic() + self._config.build_s
         if self._stop.is_set():

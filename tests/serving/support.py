@@ -22,6 +22,7 @@ import numpy as np
 from memory_bank import MemoryConfig
 from predimem.core.types import ActionChunk, MemorySnapshot, Observation, Plan
 from predimem.serving.config import ServeConfig
+from predimem.serving.known_tasks import KnownTasks
 from predimem.serving.robot import RobotSpec, Served
 
 ROOT = Path(__file__).parents[2]
@@ -72,9 +73,11 @@ class StepPolicy:
         return chunks
 
 
-def small_models(planner: bool = True, planner_s: float = 0.0, policy_s: float = 0.0) -> Served:
+def small_models(
+    planner: bool = True, planner_s: float = 0.0, policy_s: float = 0.0, tasks: Sequence[str] = ()
+) -> Served:
     make = partial(MarkPlanner, planner_s) if planner else None
-    return Served(ROBOT, StepPolicy(policy_s), make, MEMORY, {"actor": "0" * 16})
+    return Served(ROBOT, StepPolicy(policy_s), make, MEMORY, {"actor": "0" * 16}, KnownTasks(tuple(tasks)))
 
 
 def small_config(**changes: Any) -> dict[str, Any]:

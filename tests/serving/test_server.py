@@ -30,7 +30,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from predimem.serving import wire
 from predimem.serving.access import Access
-from predimem.serving.robot import metadata
+from predimem.serving.metadata import metadata
 from tests.serving.support import (
     SIDE,
     MarkPlanner,

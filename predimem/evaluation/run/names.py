@@ -36,7 +36,7 @@ def check_weights(agents: Sequence[str], play: PlayConfig) -> None:
         for model in config.weights:
             weights_folder(play.weights, model)
         if config.has_own_planner:
-            memory_of(config.planner)
+            memory_of(config.planner, config.memory)
 
 
 def missing_weights(configs: Mapping[str, AgentConfig], root: str | None) -> dict[str, str]:
