@@ -88,11 +88,11 @@ def report(seed: int) -> str:
         "# Tasks that a planner was not trained on",
         "",
         "`python benchmarks/known_tasks.py --out docs/benchmarks/known_tasks.md` writes this page; the script says "
-        "what the groups are. Counted are prompts that the server calls unknown: for valid prompts these are false alarms, "
-        "and foreign prompts that are missing from the count are misses.",
+        "what the groups are. Counted are prompts that the server calls unknown: for valid prompts these are false "
+        "alarms, and foreign prompts that are missing from the count are misses.",
         "",
-        f"At the default for planners that were trained from scratch, a similarity of {FROM_SCRATCH:g}: the prompt is "
-        "an instruction of the training but for articles, courtesy, capitals and punctuation.",
+        f"At the default for planners that were trained from scratch, a similarity of {FROM_SCRATCH:g}: a prompt that "
+        "is known is an instruction of the training but for articles, courtesy, capitals and punctuation.",
         "",
         "| Planner | Prompts | Different ones | Called unknown, with its 95 % interval |",
         "| --- | --- | ---: | ---: |",
