@@ -19,6 +19,7 @@ import argparse
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import fill
 
 import numpy as np
 
@@ -120,7 +121,7 @@ def report(seed: int) -> str:
     for threshold in THRESHOLDS:
         cells = (f"{100 * unknown(found, threshold) / len(found):.0f}" for found in sweep.values())
         lines.append(f"| {threshold} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join(line if line.startswith("|") else fill(line, 120) for line in lines) + "\n"
 
 
 def main() -> None:
