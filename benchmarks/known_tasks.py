@@ -19,6 +19,7 @@ import argparse
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import fill
 
 import numpy as np
 
@@ -91,8 +92,8 @@ def report(seed: int) -> str:
         "what the groups are. Counted are prompts that the server calls unknown: for valid prompts these are false "
         "alarms, and foreign prompts that are missing from the count are misses.",
         "",
-        f"At the default for planners that were trained from scratch, a similarity of {FROM_SCRATCH:g}: the prompt is "
-        "an instruction of the training but for articles, courtesy, capitals and punctuation.",
+        f"At the default for planners that were trained from scratch, a similarity of {FROM_SCRATCH:g}: a prompt that "
+        "is known is an instruction of the training but for articles, courtesy, capitals and punctuation.",
         "",
         "| Planner | Prompts | Different ones | Called unknown, with its 95 % interval |",
         "| --- | --- | ---: | ---: |",
@@ -120,7 +121,7 @@ def report(seed: int) -> str:
     for threshold in THRESHOLDS:
         cells = (f"{100 * unknown(found, threshold) / len(found):.0f}" for found in sweep.values())
         lines.append(f"| {threshold} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join(line if line.startswith("|") else fill(line, 120) for line in lines) + "\n"
 
 
 def main() -> None:

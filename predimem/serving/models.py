@@ -62,24 +62,21 @@ def make_served(models: ModelsConfig) -> Served:
     return Served(robot, policy, make_planner, memory, weights, tasks)
 
 
-def model_folder(root: str | None, name: str) -> Path:
-    """The folder of a model: the one that is called so below `root` (or among the shipped weights), else the path.
+def model_folder(root: str | None, model: str) -> Path:
+    """The folder of a model: of that name below `root` (or among the shipped weights), or at that path, such as
+    `./export`. Raises WeightsError where there is none."""
+    if not _is_path(model):
+        return weights_folder(root, model)
+    folder = Path(model).expanduser()
+    if not folder.is_dir():
+        raise WeightsError(f"no weights in {model}: there is no such folder")
+    return folder.resolve()
 
-    Raises WeightsError where there is none.
-    """
-    path = Path(name).expanduser()
-    is_path = path.name != name
-    if not is_path:
-        try:
-            return weights_folder(root, name)
-        except WeightsError:
-            if not path.is_dir():
-                raise
-    if not path.is_dir():
-        raise WeightsError(f"no weights in {name}: there is no such folder")
-    return path.resolve()
+
+def _is_path(model: str) -> bool:
+    return os.sep in model or model in (".", "..")
 
 
 def _name(model: str) -> str:
     """What clients are told that a model is called: of a path no more than its last two parts."""
-    return "/".join(Path(os.path.abspath(model)).parts[-2:]) if os.sep in model else model
+    return "/".join(Path(os.path.abspath(model)).parts[-2:]) if _is_path(model) else model

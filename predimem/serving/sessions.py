@@ -110,6 +110,9 @@ class Sessions:
     def drop(self, session: Session) -> None:
         """Forget a session, such as one whose first request was refused."""
         with self._lock:
+            owner = self._owners.get(session.episode_id)
+            if owner is not None and owner.session is session:
+                owner.session = None
             self._remove(session)
         session.close()
 

@@ -122,6 +122,11 @@ class ServerProcess:
         lines = self._log.read_text().splitlines()
         return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
 
+    def faults(self) -> list[str]:
+        """The lines of the log that are no entries, or entries of warnings and errors."""
+        entries = (line for line in self._log.read_text().splitlines() if '"level": "info"' not in line)
+        return list(entries)
+
     def get(self, path: str, headers: dict[str, str] | None = None) -> tuple[int, str]:
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", headers=headers or {})
         try:
@@ -147,10 +152,12 @@ class ServerProcess:
 
 @contextmanager
 def server_process(command: Sequence[str], log: Path) -> Iterator[ServerProcess]:
-    """Run `python <command>` as a server; it is ended at the latest with the block."""
+    """Run `python <command>` as a server in a process group of its own; it is ended at the latest with the block."""
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     with open(log, "wb") as file:
-        process = subprocess.Popen([sys.executable, *command], cwd=ROOT, stdout=file, stderr=file, env=environment)
+        process = subprocess.Popen(
+            [sys.executable, *command], cwd=ROOT, stdout=file, stderr=file, env=environment, start_new_session=True
+        )
     try:
         yield ServerProcess(process, log)
     finally:

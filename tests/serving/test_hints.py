@@ -146,6 +146,6 @@ def test_other_fields(fields: dict[str, Any], why: str) -> None:
 
 def test_a_prompt_under_another_name() -> None:
     for name in ("task", "task_description", "language_instruction"):
-        request = read_request(observe(prompt=None, **{name: "do it"}), ROBOT, LimitsConfig())
+        request = read_request(observe(prompt=None) | {name: "do it"}, ROBOT, LimitsConfig())
         assert request.instead_of_prompt == repr(name)
     assert read_request(observe(task="do it"), ROBOT, LimitsConfig()).instead_of_prompt is None

@@ -310,6 +310,32 @@ def test_drain_answers_what_is_under_way(tmp_path: Path) -> None:
         assert server.event("drained")["cut_short"] == 0
 
 
+def test_sigterm_to_the_whole_process_group_is_no_error(tmp_path: Path) -> None:
+    """As systemd and shells send it: to the planner's process, too, which is busy with a slow image (100). The server
+    still has a request to answer, and loses no planner meanwhile."""
+    with small_server(tmp_path, {"policy_s": 1.0}) as server:
+        client = connect(server)
+        until(client, "mark 7", 7)
+        replies: list[dict[str, Any]] = []
+        slow = threading.Thread(target=lambda: replies.append(client.infer(observe(100))))
+        slow.start()
+        planner = planner_pid(server)
+        time.sleep(0.3)
+        os.killpg(server.process.pid, signal.SIGTERM)
+        slow.join()
+        assert replies[0]["actions_valid"] == 4
+        assert server.process.wait(30) == 0
+        assert server.event("stopped") and server.faults() == []
+        assert not Path(f"/proc/{planner}").exists()
+
+
+def test_sigterm_while_the_models_are_loaded(tmp_path: Path) -> None:
+    command = ["-m", "tests.serving.support", json.dumps([small_config(), {}])]
+    with server_process(command, tmp_path / "serve.log") as server:  # it listens, and its planner is being started
+        os.killpg(server.process.pid, signal.SIGTERM)
+        assert server.process.wait(60) == 0 and server.faults() == []
+
+
 @pytest.mark.parametrize("how", ["crash", "kill", "hang"])
 def test_s1_goes_on_when_s2_is_lost(tmp_path: Path, how: str) -> None:
     """The planner's process ends by itself, is killed, or is stopped; it is reported and restarted."""

@@ -139,12 +139,12 @@ def test_models_by_name_and_by_path(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     mine.mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "mine")
     assert model_folder(None, "arena-actor") == weights_folder(None, "arena-actor")
-    assert model_folder(None, str(mine)) == model_folder(None, "./export") == model_folder(None, "export") == mine
+    assert model_folder(None, str(mine)) == model_folder(None, "./export") == model_folder(None, "export/") == mine
     (tmp_path / "mine" / "planner").mkdir()
     assert model_folder(None, "planner") == weights_folder(None, "planner")  # not a folder that happens to lie here
     with pytest.raises(FileNotFoundError, match="no weights in nowhere/at/all"):
         model_folder(None, "nowhere/at/all")
-    with pytest.raises(FileNotFoundError, match="no weights for 'nothing'"):
-        model_folder(None, "nothing")
+    with pytest.raises(FileNotFoundError, match="no weights for 'export'"):
+        model_folder(None, "export")
     with pytest.raises(ValueError, match="serve two that were trained on the same robot"):
         make_served(ModelsConfig(planner="arena-planner"))
