@@ -19,7 +19,9 @@ from PIL import Image
 from datagen.decompose.references import agrees
 from datagen.decompose.rules import decompose
 from datagen.decompose.steps import to_json
-from datagen.decompose.vlm import DecompositionError, EndpointError, VlmConfig, VlmDecomposer
+from datagen.decompose.config import VlmConfig
+from datagen.decompose.endpoint import EndpointError
+from datagen.decompose.vlm import DecompositionError, VlmDecomposer
 from datagen.decompose.vocabulary import vocabulary_of
 from predimem.envs.arena.tasks import task_of
 
