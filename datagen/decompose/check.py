@@ -143,7 +143,8 @@ class _Kitchen:
         there = self._in(full[0])
         instead = f": Place it in {around.name}, where there is room beside" if around and around not in full else ""
         objects = "one object" if len(there) == 1 else f"{len(there)} objects"
-        return [f"{full[0].name} has room for {objects}, and {', '.join(there)} is in it already{instead}"]
+        are = f"{' and '.join(there)} {'is' if len(there) == 1 else 'are'}"
+        return [f"{full[0].name} has room for {objects}, and {are} in it already{instead}"]
 
     def _in(self, place: Target) -> list[str]:
         """The objects that were put into a place or, if it opens, behind it."""

@@ -64,13 +64,16 @@ REFERENCES = (
     ),
     Reference(
         "other_plate",
-        ("other plate", "other one", "empty plate", "plate that is empty"),
+        ("other plate", "other one", "empty plate", "plate that is empty", "plate that they are not on"),
         "the plate that nothing is on at the start",
         _PLATES,
     ),
     Reference(
         "other_shelf",
-        ("other shelf", "other shelf cabinet", "other one", "empty shelf", "empty shelf cabinet"),
+        (
+            *("other shelf", "other shelf cabinet", "other cabinet", "other one", "empty shelf", "empty shelf cabinet"),
+            *("shelf that is empty", "shelf cabinet that is empty", "shelf cabinet that they are not in"),
+        ),
         "the shelf cabinet that nothing is in at the start",
         _SHELVES,
     ),
