@@ -101,7 +101,7 @@ class Endpoint:
             raise self._refused(error) from error
         except ReplyError as error:
             raise EndpointError(
-                f"the endpoint {self.url} answered with status 200, but with {error}. "
+                f"the endpoint {self.url} answered with status 200, and what it sent is {error}. "
                 f"{advice.no_model_answered(self.url)}"
             ) from error
 

@@ -54,7 +54,7 @@ def serve(scripted: Callable[..., tuple[str, Requests]], tmp_path: Path) -> Serv
         **config: Any,
     ) -> tuple[VlmDecomposer, Requests]:
         url, requests = scripted(answers, schemas=schemas, **({} if models is None else {"models": models}))
-        settings = {"model": "scripted", "base_url": url + path, "exchanges": str(tmp_path / "failed")}
+        settings: dict[str, Any] = {"model": "scripted", "base_url": url + path, "exchanges": str(tmp_path / "failed")}
         return VlmDecomposer(VlmConfig(**settings | config), waiting), requests
 
     return start

@@ -34,7 +34,7 @@ LOOKED = "O top_drawer, C top_drawer, O middle_drawer, C middle_drawer, O bottom
         (12, "O middle_drawer, M cookies, P middle_drawer_left"),
         (
             12,
-            "O middle_drawer, M cookies, P middle_drawer_left, M cookies, P marked_half, M cream_cheese, P middle_drawer",
+            "O middle_drawer, M cookies, P marked_half, M cookies, P marked_half, M cream_cheese, P middle_drawer",
         ),
         (20, "O microwave, M cookies, P marked_half, M chocolate_pudding, P marked_half, C microwave"),
         (25, "M butter, P table, M cream_cheese, P table, M butter, P table"),
@@ -52,7 +52,7 @@ def test_what_can_be_done_has_no_faults(task: int, text: str) -> None:
         (
             12,
             "O middle_drawer, M cookies, P marked_half, M chocolate_pudding, P marked_half",
-            "step 5 (Place marked_half): marked_half has room for one object, and cookies is in it already: Place it in "
+            "(Place marked_half): marked_half has room for one object, and cookies is in it already: Place it in "
             "middle_drawer, where there is room beside",
         ),
         (

@@ -50,11 +50,11 @@ def error(status: int, message: str = "so it is", **headers: str) -> dict[str, A
         ({"status": 500, "body": ""}, "with status 500. The fault is inside the server"),
         (
             {"body": PAGE, "headers": {"Content-Type": "text/html"}},
-            "with status 200, but with not JSON but a web page ('Open WebUI'). Is http",
+            "with status 200, and what it sent is not JSON but a web page ('Open WebUI'). Is http",
         ),
         ({"body": PAGE}, "a web page ('Open WebUI')"),
         ({"body": ""}, "not JSON but nothing"),
-        ({"body": {"error": {"message": "no provider"}}}, "but with an error: no provider"),
+        ({"body": {"error": {"message": "no provider"}}}, "what it sent is an error: no provider"),
         ({"body": {"choices": []}}, "JSON without `choices` that hold a message"),
         ({"body": ["x"]}, "JSON without `choices` that hold a message"),
         ({"hang_up": True}, "cannot be reached (Server disconnected without sending a response.). The server closed"),
