@@ -15,13 +15,14 @@ from typing import Any
 from memory_bank import MemoryConfig
 from planner.prompt import PromptConfig, check_agreement, follow_memory
 from predimem.core.config import ConfigError, from_dict
+from predimem.core.faults import SetupError
 
 FILE_NAME = "predimem.json"
 FORMAT = "predimem-planner"
 VERSION = 1
 
 
-class PlannerCheckpointError(ValueError):
+class PlannerCheckpointError(SetupError, ValueError):
     """A planner folder that cannot be used: says what is missing or broken, and how to mend it."""
 
 

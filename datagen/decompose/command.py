@@ -11,6 +11,7 @@ from datagen.decompose.scene import first_image, instruction_of
 from datagen.decompose.steps import Step, to_json
 from datagen.decompose.vlm import VlmConfig, VlmDecomposer
 from datagen.decompose.vocabulary import vocabulary_of
+from predimem.core.files import write_text
 from predimem.envs.arena.tasks import task_of
 
 
@@ -38,8 +39,7 @@ def decompose_episode(
     if out is None:
         print(to_json(steps))
     else:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(to_json(steps) + "\n")
+        write_text(out, to_json(steps) + "\n")
         print(f"-> {out}", file=sys.stderr)
 
 

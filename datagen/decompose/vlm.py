@@ -13,6 +13,7 @@ from datagen.decompose.check import check
 from datagen.decompose.prompt import correction, first_messages, response_format
 from datagen.decompose.steps import AnswerError, Step, parse_steps
 from datagen.decompose.vocabulary import Vocabulary
+from predimem.core.faults import SetupError
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -31,7 +32,7 @@ class DecompositionError(ValueError):
         self.exchange = exchange
 
 
-class EndpointError(ConnectionError):
+class EndpointError(SetupError, ConnectionError):
     """An endpoint cannot be reached or refuses the request; the message says which one and what to do."""
 
 

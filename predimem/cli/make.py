@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from predimem.cli.options import Workers, split
+from predimem.cli.options import Workers, check_out, split
+from predimem.core.files import check_file
 
 
 def datagen(
@@ -31,6 +32,7 @@ def datagen(
 
     After Ctrl-C the same command goes on where it was interrupted.
     """
+    check_out(out, config)
     from datagen.command import make_data
 
     changes = {"out": out, "tasks": None if tasks is None else tuple(split(tasks)), "episodes": episodes}
@@ -51,6 +53,8 @@ def decompose(
     out: Annotated[Path | None, typer.Option(help="File for the JSON; default: standard output.")] = None,
 ) -> None:
     """Break an instruction of the arena down into steps, by rules or by a model that sees the scene."""
+    if out is not None:
+        check_file(out)
     from datagen.decompose.command import decompose_episode
 
     decompose_episode(task, seed, instruction, endpoint, model, out)

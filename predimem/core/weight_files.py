@@ -11,13 +11,14 @@ import os
 import shutil
 from pathlib import Path
 
+from predimem.core.faults import SetupError
 from predimem.core.files import AtomicWrite
 
 EMBEDDED = Path(__file__).parents[1] / "weights"
 SHARDS = "model-*-of-*.safetensors"
 
 
-class WeightsError(FileNotFoundError):
+class WeightsError(SetupError, FileNotFoundError):
     """Weights that are not there; the message says which and how to make them."""
 
 
