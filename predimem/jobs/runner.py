@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from predimem.core.faults import SetupError
+from predimem.core.files import check_folder
 from predimem.jobs.journal import DataJournal
 from predimem.jobs.pool import JobQueue, Pool, Reply, WorkerError
 from predimem.jobs.processes import Processes
@@ -82,7 +83,9 @@ def run_jobs(
         except KeyboardInterrupt:
             print("\ninterrupted: the same command goes on", file=sys.stderr)
             raise
-        except (SetupError, OSError):
+        except (SetupError, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None and error.filename is None:
+                error.filename = str(journal.out)
             done = sum(job in journal.outcomes for job in jobs)
             print(f"\nstopped with {done} of {len(jobs)} episodes: {GOES_ON}", file=sys.stderr)
             raise
@@ -153,6 +156,7 @@ def _outcomes(pool: Pool, queue: JobQueue[Job], journal: DataJournal) -> Iterato
             if recovered is not None:
                 yield recovered
                 continue
+            check_folder(journal.out)  # a full disk crashes HDF5; that is no fault of the job
             deaths.setdefault(job, []).append(reply.value)
             if len(deaths[job]) < ATTEMPTS:
                 queue.put_back(job)

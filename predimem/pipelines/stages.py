@@ -53,7 +53,7 @@ def run_stages(stages: Sequence[Stage], out: Path) -> Path:
 
 
 def check_configs(stages: Sequence[Stage]) -> None:
-    """Raises ValueError for a stage whose command would refuse its config, before hours are spent on those before it."""
+    """Raises ValueError for a stage whose command would refuse its config, before hours are spent on others."""
     from actor.train import ActorTrainConfig
     from datagen.command import KINDS
     from planner.train import TrainConfig

@@ -24,8 +24,8 @@ class SmallWorker:
     """Notes in `starts.txt` which job it begins and as which process. Seeds divisible by 7 are failures.
 
     crash_seed kills the worker whenever it is played, crash_after_seed once its episode is stored;
-    error_seeds raise; hang_seed does not end. file_bytes: the system lets files grow no larger than this, as on a full disk.
-    together: an episode lasts until so many workers have begun one.
+    error_seeds raise; hang_seed does not end. file_bytes: the system lets files grow no larger than this,
+    as on a full disk. together: an episode lasts until so many workers have begun one.
     """
 
     out: str

@@ -236,7 +236,9 @@ def _play_missing(
     except KeyboardInterrupt:
         print(f"\ninterrupted: {len(finished)} {played}; the same command goes on")
         raise
-    except (SetupError, OSError):
+    except (SetupError, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None and error.filename is None:
+            error.filename = config.out
         print(f"\nstopped: {len(finished)} {played}; when the fault is mended, the same command goes on")
         raise
 

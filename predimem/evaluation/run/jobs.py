@@ -18,7 +18,7 @@ from typing import Any
 
 from predimem.agent.recording import TraceRecorder
 from predimem.core.faults import SetupError, setup_fault
-from predimem.core.files import write_json
+from predimem.core.files import check_folder, write_json
 from predimem.core.interfaces import Subscriber
 from predimem.core.types import EpisodeResult
 from predimem.evaluation.report.clips import Clip, film_clip
@@ -125,6 +125,7 @@ class WorkerPool:
     """Plays jobs in up to `size` processes. `start` before `play`; `close` when done."""
 
     def __init__(self, make_player: Callable[[], Player], out: Path, size: int, timeout_s: float):
+        self._out = out
         self._pool = Pool(Processes(partial(_EpisodeHandler, make_player, out), out), size, timeout_s)
 
     def start(self) -> dict[str, Any]:
@@ -150,6 +151,8 @@ class WorkerPool:
         """
         try:
             for reply in self._pool.run(JobQueue(jobs)):
+                if reply.kind == "died":
+                    check_folder(self._out)  # on a full disk that is no fault of the episode
                 yield reply.value if reply.kind == "done" else _lost_record(reply)
         except WorkerError as error:
             raise EvaluationError(str(error)) from error

@@ -111,7 +111,7 @@ def test_an_episode_ends_in_an_error_only_where_it_is_its_own() -> None:
     [
         ({"planner": "planner", "actor": "actor", "memory": {"keyframs": False}}, "unknown key 'keyframs'"),
         ({"planner": "planner", "actor": "gone"}, "no weights for 'gone'"),
-        ({"planner": "oracle", "actor": "actor"}, "mikasa does not tell the true subtask"),
+        ({"planner": "planner", "actor": "skills"}, "mikasa has no scripted policy 'skills'"),
     ],
 )
 def test_what_is_wrong_with_an_agent_is_noticed_without_an_environment(agent: dict[str, Any], message: str) -> None:
