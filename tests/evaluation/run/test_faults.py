@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import resource
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,12 @@ import pytest
 from predimem.agent.baselines import RandomAgent
 from predimem.agent.runtime import run_episode
 from predimem.core.faults import SetupError
+from predimem.core.types import EpisodeResult
+from predimem.evaluation.report.video import Film, VideoRecorder
 from predimem.evaluation.run.benchmark_player import BenchmarkPlayer
 from predimem.evaluation.run.config import PlayConfig, evaluation_settings
 from predimem.evaluation.run.evaluation import errors_alone, run_evaluation
-from tests.evaluation.fake_player import FakePlayer
+from tests.evaluation.fake_player import FakePlayer, play_frames
 from tests.evaluation.run.test_evaluation import config, outcomes
 
 ONE: dict[str, Any] = {"tasks": ("RememberColor3-VLA-v0",), "agents": ("predimem",), "episodes": 3}
@@ -119,3 +122,16 @@ def test_what_is_wrong_with_an_agent_is_noticed_without_an_environment(agent: di
     player = BenchmarkPlayer(PlayConfig(benchmark="mikasa", agent_configs=settings.agent_configs))
     with pytest.raises((ValueError, SetupError), match=message):
         player.load(["mine"])
+
+
+def test_a_video_that_does_not_fit_is_an_error_and_not_half_a_video(tmp_path: Path) -> None:
+    """The limit on the size of files, which ffmpeg inherits, stands for the size of the disk."""
+    video = VideoRecorder(tmp_path / "film.mp4", Film())
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4000, before[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            play_frames([video], EpisodeResult("wait", "predimem", 0, "success", 12))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not list(tmp_path.iterdir())
