@@ -17,13 +17,14 @@ from memory_bank import MemoryConfig
 from planner.prompt import FOLLOWS_MEMORY, PromptConfig, check_agreement, follow_memory
 from planner.tiny.tokenizer_config import TokenizerConfig
 from predimem.core.config import ConfigError, differences, from_dict, to_dict
+from predimem.core.faults import SetupError
 
 FILE_NAME = "predimem.json"
 FORMAT = "predimem-planner"
 VERSION = 1
 
 
-class PlannerCheckpointError(ValueError):
+class PlannerCheckpointError(SetupError, ValueError):
     """A planner folder that cannot be used: says what is missing or broken, and how to mend it."""
 
 

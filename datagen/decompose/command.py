@@ -14,6 +14,7 @@ from datagen.decompose.steps import Step, to_json
 from datagen.decompose.vlm import VlmDecomposer
 from datagen.decompose.vocabulary import vocabulary_of
 from datagen.decompose.waiting import OnScreen
+from predimem.core.files import write_text
 from predimem.envs.arena.task import Task
 from predimem.envs.arena.tasks import task_of
 
@@ -36,8 +37,7 @@ def decompose_episode(
     if out is None:
         print(to_json(steps))
     else:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(to_json(steps) + "\n")
+        write_text(out, to_json(steps) + "\n")
         print(f"-> {out}", file=sys.stderr)
 
 

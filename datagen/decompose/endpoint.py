@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from datagen.decompose import advice
 from datagen.decompose.config import VlmConfig
 from datagen.decompose.replies import Reply, ReplyError, error_text, read_reply
+from predimem.core.faults import SetupError
 
 if TYPE_CHECKING:
     from openai import APIStatusError, OpenAI
@@ -19,10 +20,15 @@ if TYPE_CHECKING:
 NO_KEY = "none"  # servers of one's own usually ask for none, but the client insists on one
 TICK_S = 1.0
 LIST_MODELS_S = 5.0
+OF_THIS_REQUEST = (400, 413, 422)  # statuses that say nothing about the next request
 
 
 class EndpointError(ConnectionError):
-    """An endpoint cannot be reached or gives no whole answer; the message says which one and what to do."""
+    """An endpoint gave no whole answer to this request; the message says which one and what to do."""
+
+
+class EndpointDown(SetupError, EndpointError):
+    """An endpoint that would not answer the next request either: it cannot be reached, or refuses all of them."""
 
 
 class Endpoint:
@@ -44,7 +50,7 @@ class Endpoint:
 
         response_format: the JSON schema for servers with structured output; others are asked without it.
         waiting: called about once a second with the seconds since the request was sent.
-        Raises EndpointError.
+        Raises EndpointError, which is an EndpointDown where the next request would fail as well.
         """
         reply = self._within_time(lambda: self._reply(messages, response_format), waiting)
         if reply.cut:
@@ -94,13 +100,13 @@ class Endpoint:
             raise self._too_late() from error
         except openai.APIConnectionError as error:
             cause = str(error.__cause__ or error)
-            raise EndpointError(
+            raise EndpointDown(
                 f"the endpoint {self.url} cannot be reached ({cause}). {advice.unreachable(cause)}"
             ) from error
         except openai.APIStatusError as error:
             raise self._refused(error) from error
         except ReplyError as error:
-            raise EndpointError(
+            raise EndpointDown(
                 f"the endpoint {self.url} answered with status 200, and what it sent is {error}. "
                 f"{advice.no_model_answered(self.url)}"
             ) from error
@@ -126,7 +132,8 @@ class Endpoint:
             served=self._served() if error.status_code == 404 else [],
             said=f"{said} {json.dumps(body)}".lower(),
         )
-        return EndpointError(
+        kind = EndpointError if error.status_code in OF_THIS_REQUEST else EndpointDown
+        return kind(
             f"the endpoint {self.url} refused the request for model {self.config.model!r} with status "
             f"{error.status_code}{f': {said}' if said else ''}. {hint}"
         )

@@ -6,7 +6,8 @@ import typer
 from typer.core import TyperGroup
 
 from predimem.cli import data, evaluation, exchange, make, play, serve, skills, train, verify
-from predimem.rendering.vulkan import VulkanError
+from predimem.cli.faults import explain
+from predimem.core.faults import SetupError, setup_fault
 
 PANELS = SEE, DATA, TRAIN, EVALUATE, SERVE, MACHINE = "See it", "Data", "Train", "Evaluate", "Serve", "Machine"
 
@@ -51,8 +52,15 @@ app.command("serve", rich_help_panel=SERVE)(serve.serve)
 
 
 def main() -> None:
-    """Entry point: errors of the user's input are one clear line, not a traceback."""
+    """Entry point: errors of the user's input and of the machine are one clear line, not a traceback."""
     try:
         app()
-    except (ValueError, FileNotFoundError, ConnectionError, VulkanError) as error:
+    except (ValueError, SetupError) as error:
         raise SystemExit(f"predimem: {error}") from None
+    except OSError as error:
+        raise SystemExit(f"predimem: {explain(error)}") from None
+    except Exception as error:
+        fault = setup_fault(error)  # such as a library's own error for a full disk
+        if fault is None:
+            raise
+        raise SystemExit(f"predimem: {explain(fault)}") from None

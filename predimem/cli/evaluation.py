@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from predimem.cli.agents import played_by, warn_of_unseen
-from predimem.cli.options import Agents, BenchmarkOption, Out, Tasks, Weights, Workers, split
+from predimem.cli.options import Agents, BenchmarkOption, Out, Tasks, Weights, Workers, check_out, split
 
 if TYPE_CHECKING:
     from predimem.evaluation.run.config import EvaluationFile
@@ -85,6 +85,7 @@ def evaluate(
     """
     if verify is not None:
         return _verify(verify, sample, sample_seed, workers or 1, weights)
+    check_out(out, config)
     from predimem.evaluation.run.config import evaluation_settings
 
     given = {"tasks": None if tasks is None else split(tasks), "agents": None if agents is None else split(agents)}
@@ -133,6 +134,7 @@ def harness(
     play = played_by(settings, split(agents))
     names = [load_benchmark(settings.benchmark).task_name(task) for task in settings.tasks]
     with closing(BenchmarkPlayer(play)) as player:
+        player.load(split(agents))
         for task in names:
             for agent in split(agents):
                 with tqdm(total=episodes, unit="episode", desc=f"{task} {agent}") as bar:
@@ -146,7 +148,7 @@ def _evaluate(settings: EvaluationFile, overwrite: bool = False, retry_errors: b
     from predimem.envs.benchmark import load_benchmark
     from predimem.evaluation.report.video import LONG_EPISODES, Film
     from predimem.evaluation.run.benchmark_player import BenchmarkPlayer
-    from predimem.evaluation.run.evaluation import EvaluationConfig, run_evaluation
+    from predimem.evaluation.run.evaluation import EvaluationConfig, errors_alone, run_evaluation
     from predimem.evaluation.run.names import task_files
 
     benchmark = load_benchmark(settings.benchmark)
@@ -179,7 +181,9 @@ def _evaluate(settings: EvaluationFile, overwrite: bool = False, retry_errors: b
     warn_of_unseen(settings, tasks, play)
     play = replace(play, task_files=task_files(settings.benchmark, tasks))
     benchmark.prepare(bool(videos or settings.clips or any(play.images_every(agent) for agent in agents)))
-    run_evaluation(config, functools.partial(BenchmarkPlayer, play), benchmark.categories(tasks))
+    results = run_evaluation(config, functools.partial(BenchmarkPlayer, play), benchmark.categories(tasks))
+    if told := errors_alone(results):
+        raise SystemExit(f"predimem: {told}")
 
 
 def _agents_with_weights(settings: EvaluationFile) -> tuple[str, ...]:

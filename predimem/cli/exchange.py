@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from predimem.cli.options import Episodes, Out
+from predimem.core.files import check_file
 
 export_app = typer.Typer(no_args_is_help=True, help="Write episodes in the formats of other tools.")
 import_app = typer.Typer(no_args_is_help=True, help="Read the data sets of others as episodes.")
@@ -105,6 +106,7 @@ def export_to_rerun(
     control_hz: Annotated[float, typer.Option(help="How many control steps a served episode has in a second.")] = 20.0,
 ) -> None:
     """Write one episode for the Rerun viewer, which shows images, subtasks, keyframes and numbers over time."""
+    check_file(out)
     from predimem.serving.rerun import recording_of_episode, recording_of_kept, write_rerun
 
     if state_dir is None:

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from predimem.cli.options import Workers, split
+from predimem.cli.options import Workers, check_out, split
+from predimem.core.files import check_file
 
 
 def datagen(
@@ -31,6 +32,7 @@ def datagen(
 
     After Ctrl-C the same command goes on where it was interrupted.
     """
+    check_out(out, config)
     from datagen.command import make_data
 
     changes = {"out": out, "tasks": None if tasks is None else tuple(split(tasks)), "episodes": episodes}
@@ -63,6 +65,8 @@ def decompose(
     given: dict[str, Any] = {name: limit for name, limit in limits.items() if limit is not None}
     if model is None and given:
         raise ValueError("--timeout and --max-tokens are for a model: give --endpoint and --model with them")
+    if out is not None:
+        check_file(out)
     from datagen.decompose.command import decompose_episode
     from datagen.decompose.config import VlmConfig
 

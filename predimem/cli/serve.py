@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from predimem.cli.options import Weights
+from predimem.core.files import check_folder
 
 
 def serve(
@@ -61,6 +62,8 @@ def serve(
     given |= {"models.planner": planner, "models.actor": actor}
     given |= {"cluster.address": ray, "cluster.replicas": replicas}
     settings = serve_config(config, given | {f"access.{name}": value for name, value in access.items()})
+    if settings.state.dir is not None:
+        check_folder(settings.state.dir)
     if settings.cluster.address is not None:
         from predimem.serving.cluster.command import run_cluster
 

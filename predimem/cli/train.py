@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from predimem.cli.options import split
+from predimem.cli.options import check_out, split
 
 if TYPE_CHECKING:
     from actor.train import ActorTrainConfig
@@ -31,6 +31,7 @@ def train_planner(
 
     After Ctrl-C the same command goes on where it was interrupted.
     """
+    check_out(out, config)
     from planner.train import train
 
     exported = train(config, episodes=episodes, out=out, seed=seed, dry_run=dry_run)
@@ -71,15 +72,17 @@ def train_arena(
 
     After Ctrl-C the same command goes on where it was interrupted.
     """
+    check_out(out, config)
     from predimem.core.config import load_config
     from predimem.pipelines.own_tasks import start_of
     from predimem.pipelines.retrain import RetrainConfig, choose_stages, plan_stages
-    from predimem.pipelines.stages import is_done, run_stages, shown
+    from predimem.pipelines.stages import check_configs, is_done, run_stages, shown
 
     recipe = load_config(RetrainConfig, config or f"configs/{'continue' if go_on else 'train'}_arena.yaml")
     recipe = replace(recipe, out=out or recipe.out, tasks=split(tasks) if tasks is not None else recipe.tasks)
     recipe = replace(recipe, continue_from=start_of(recipe.continue_from, recipe.tasks, go_on, weights))
     stages = choose_stages(plan_stages(recipe), split(only))
+    check_configs(stages)
     if dry_run:
         for number, stage in enumerate(stages, start=1):
             state = "is there" if is_done(stage, Path(recipe.out)) else shown(stage)
@@ -105,6 +108,7 @@ def train_actor(
 
     A training with rounds of DAgger goes on by itself when it is started again, without --resume.
     """
+    check_out(out, config)
     from actor.train import ActorTrainConfig, train
     from predimem.core.config import load_config
 
@@ -128,11 +132,12 @@ def _train_rounds(recipe: ActorTrainConfig, workers: int) -> Path:
     from predimem.jobs.runner import BackendConfig
 
     dagger = recipe.dagger
+    given = load_config(ActorDataConfig, dagger.data)
 
     def collect(weights: Path | None, out: Path, number: int) -> None:
         seeds = dagger.seeds(number)
         data = replace(
-            load_config(ActorDataConfig, dagger.data),
+            given,
             kind="rollouts",
             out=str(out),
             episodes=len(seeds),
@@ -140,6 +145,7 @@ def _train_rounds(recipe: ActorTrainConfig, workers: int) -> Path:
             chain_share=dagger.chain_share,
         )
         make_policy = functools.partial(load_policy, weights) if weights else None
-        run_generation(data, functools.partial(ActorDataWorker, make_policy=make_policy), BackendConfig(workers))
+        worker = functools.partial(ActorDataWorker, make_policy=make_policy)
+        run_generation(data, worker, BackendConfig(workers), retry_errors=True)
 
     return train_rounds(recipe, collect)

@@ -25,6 +25,7 @@ import numpy as np
 
 from predimem.core.files import AtomicWrite
 from predimem.core.frames import EpisodeError, Frames, StoredImages
+from predimem.core.hdf5_file import Hdf5File
 
 FORMAT = "predimem-episode"
 VERSION = 2
@@ -121,7 +122,8 @@ class EpisodeWriter:
 
     cameras: name -> (height, width). Call `add` for each control step, then `finish`. A file under its
     final name is whole: until then it is called `.partial`, which is deleted by `abandon` and on
-    leaving the `with` block without `finish`. Raises EpisodeError for what does not fit together.
+    leaving the `with` block without `finish`. Raises EpisodeError for what does not fit together, and OSError where the
+    disk is full.
     """
 
     def __init__(
@@ -148,7 +150,8 @@ class EpisodeWriter:
         self._rows: list[int] = []
         self._state: list[np.ndarray] = []
         self._actions: list[np.ndarray] = []
-        self._file: Any = h5py.File(self._whole.partial, "w")
+        self._disk = Hdf5File(self._whole.partial)
+        self._file: Any = h5py.File(self._disk, "w")
         self._file.attrs.update(format=FORMAT, version=VERSION)
         for name, (height, width) in cameras.items():
             shape = (height, width, 3)
@@ -209,12 +212,15 @@ class EpisodeWriter:
         headers = {name: _header(name, self._file[name]) for name in parts}
         self._file.attrs.update(meta=text, checksum=_combined(text, headers, parts))
         self._file.close()
+        self._disk.check()
+        self._disk.close()
         self._whole.finish()
 
     def abandon(self) -> None:
         """Delete what has been written so far; after `finish` there is nothing to delete."""
         try:
             self._file.close()
+            self._disk.close()
         finally:
             self._whole.abandon()
 
@@ -239,6 +245,7 @@ class EpisodeWriter:
             dataset.resize(self._images + 1, axis=0)
             dataset[self._images] = image
             self._digests[name].update(np.ascontiguousarray(image).data)
+        self._disk.check()
         self._images += 1
 
 

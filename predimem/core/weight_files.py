@@ -11,6 +11,7 @@ import os
 import shutil
 from pathlib import Path
 
+from predimem.core.faults import SetupError
 from predimem.core.files import AtomicWrite
 
 EMBEDDED = Path(__file__).parents[1] / "weights"
@@ -18,7 +19,7 @@ SHARDS = "model-*-of-*.safetensors"
 INSTRUCTIONS_FILE = "instructions.json"  # what a planner was trained on; it changes no answer
 
 
-class WeightsError(FileNotFoundError):
+class WeightsError(SetupError, FileNotFoundError):
     """Weights that are not there; the message says which and how to make them."""
 
 

@@ -15,7 +15,7 @@ from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
 
-from predimem.jobs.pool import MakeHandler, Message, WorkerGone, describe
+from predimem.jobs.pool import MakeHandler, Message, WorkerGone, failed
 
 LOG = "workers.log"
 END_TIMEOUT_S = 20.0
@@ -99,20 +99,20 @@ def _serve(connection: Connection, make_handler: MakeHandler, log: str, ignored:
     """The life of a worker process."""
     for number in ignored:
         signal.signal(number, signal.SIG_IGN)
-    _redirect_output(log)
     threading.Thread(target=_die_with_parent, daemon=True).start()
     try:
+        _redirect_output(log)
         handler = make_handler()
         connection.send(("built", handler.greeting()))
     except Exception as error:
-        connection.send(("broken", describe(error)))
+        connection.send(failed(error, "broken"))
         return
     try:
         while (job := connection.recv()) is not None:
             try:
                 answer: Message = ("done", handler.do(job))
             except Exception as error:
-                answer = ("raised", describe(error))
+                answer = failed(error, "raised")
             connection.send(answer)
     except (EOFError, BrokenPipeError):
         pass  # the parent is gone

@@ -301,7 +301,7 @@ def _actor_variants(config: RetrainConfig, data: Stage, actor: Stage) -> list[St
 def _data(config: RetrainConfig, name: str, recipe: str, changes: dict[str, Any], needs: tuple[str, ...] = ()) -> Stage:
     folder = Path(config.out) / "data" / name
     changes = ({"tasks": list(config.tasks)} if config.tasks else {}) | changes | {"out": str(folder)}
-    command = ("datagen", "--workers", str(config.workers))
+    command = ("datagen", "--retry-errors", "--workers", str(config.workers))
     return _stage(config, name, DATA, command, read_data_config(recipe), changes, folder, needs)
 
 

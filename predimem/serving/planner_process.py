@@ -130,7 +130,7 @@ class PlannerProcess:
             raise PlannerGone("the planner's process ended; it is being restarted") from None
         finally:
             self._overdue_s = None
-        if kind == "raised":
+        if kind != "done":
             raise PlannerGone("the planner raised an error")
         self._pause_s = self._config.restart_s
         return [_read_plan(data) for data in wire.unpack(value, _NO_LIMIT)]

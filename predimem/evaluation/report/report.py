@@ -71,7 +71,8 @@ def write_report(
 
 
 def load_traces(results: Mapping[str, Any], out: str | Path) -> list[dict[str, Any]]:
-    """For each task the trace of one episode of the first agent: filmed and successful if there is one."""
+    """For each task the trace of one episode of the first agent: filmed and successful if there is one. An episode
+    that ended before its first step has no ticks."""
     out, traces = Path(out), []
     agent = results["config"]["agents"][0]
     for task in results["results"]:
@@ -83,7 +84,8 @@ def load_traces(results: Mapping[str, Any], out: str | Path) -> list[dict[str, A
         # A stable sort: among equals the first seed.
         records.sort(key=lambda record: (record["video"] is None, record["status"] != "success"))
         if records:
-            traces.append(json.loads((out / records[0]["trace"]).read_text()))
+            unbegun = {"instruction": "", "ticks": [], "thumbnails": {}}
+            traces.append(unbegun | json.loads((out / records[0]["trace"]).read_text()))
     return traces
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from predimem.core.files import AtomicWrite
+from predimem.core.files import AtomicWrite, check_folder
 from predimem.core.types import EpisodeResult, Observation, StepResult, Tick
 from predimem.evaluation.analysis.stages import PANEL_PX, Stage, draw_stages, stages_of
 
@@ -128,7 +128,7 @@ class VideoRecorder:
         stages = stages_of(result.info)
         shown = self._steps is None or observation.step in self._steps
         if shown and observation.step % self._film.every_steps == 0:
-            self._writer.append_data(self._draw(observation, tick, stages, None))
+            self._write(self._draw(observation, tick, stages, None))
         self._last = (result.observation, tick, stages)
 
     def on_end(self, result: EpisodeResult) -> None:
@@ -139,17 +139,30 @@ class VideoRecorder:
         if self._last is not None:
             frame = self._draw(*self._last, result)
             for _ in range(max(1, round(2 * self._film.fps))):
-                self._writer.append_data(frame)
+                self._write(frame)
         self.finish()
 
     def finish(self) -> None:
-        """Close the file, which then is at its path; without a single step there is none."""
+        """Close the file, which then is at its path; without a single step there is none. Raises OSError where the disk
+        is full."""
         if self._writer is None:
             return
         self._writer.close()
         self._writer = None
+        try:
+            check_folder(self._path.parent)  # ffmpeg does not tell
+        except OSError:
+            self._whole.abandon()
+            raise
         if self._last is not None:
             self._whole.finish()
+
+    def _write(self, frame: np.ndarray) -> None:
+        try:
+            self._writer.append_data(frame)
+        except OSError:
+            check_folder(self._path.parent)
+            raise
 
     def _draw(
         self, observation: Observation, tick: Tick, stages: tuple[Stage, ...], result: EpisodeResult | None

@@ -15,7 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from predimem.core.files import write_text
+from predimem.core.faults import SetupError
+from predimem.core.files import check_folder, write_text
 from predimem.core.seeds import EVALUATION_SEEDS_FROM, refuse_training_seeds
 from predimem.envs.benchmark import load_benchmark
 from predimem.evaluation.analysis.categories import Categories, format_categories, markdown_table, summarise_categories
@@ -31,7 +32,7 @@ from predimem.evaluation.run.journal import EvaluationJournal
 from predimem.evaluation.run.machine import machine, revision
 from predimem.evaluation.run.migrations import SCHEMA
 
-__all__ = ["EvaluationConfig", "EvaluationError", "Player", "format_table", "run_evaluation"]
+__all__ = ["EvaluationConfig", "EvaluationError", "Player", "errors_alone", "format_table", "run_evaluation"]
 
 
 @dataclass(frozen=True)
@@ -99,9 +100,12 @@ def run_evaluation(
     make_player: each worker process builds its own player with it, once; it must be picklable
     categories: category -> tasks, where the benchmark groups its tasks; they get figures and a table of their own
 
-    Raises EvaluationError if a player cannot be built, or if `out` holds another evaluation's episodes.
+    Raises EvaluationError if a player cannot be built, or if `out` holds another evaluation's episodes. Faults of the
+    set-up (`predimem.core.faults`) are raised as SetupError or OSError; they are no outcome of the episode that met
+    them, and the same call goes on with it. Models are loaded before the first environment is made.
     """
     out = Path(config.out)
+    check_folder(out)
     jobs = plan_jobs(config)
     began_s = time.monotonic()
     pool = WorkerPool(make_player, out, config.workers, config.episode_timeout_s)
@@ -149,6 +153,19 @@ def plan_jobs(config: EvaluationConfig) -> list[EpisodeJob]:
         for agent in config.agents
         for i in range(config.episodes)
     ]
+
+
+def errors_alone(results: dict[str, Any]) -> str:
+    """What to tell of agents all of whose episodes ended in an error; "" where there are none."""
+    agents = [agent for agent, mean in results["mean"].items() if mean["errors"] and not mean["n"]]
+    first = next((record for record in results["episodes"] if record["agent"] in agents), None)
+    if first is None:
+        return ""
+    reason = (first["message"] or "no message").splitlines()[0]
+    return (
+        f"every episode of {', '.join(agents)} ended in an error, the first one {first['task']} seed {first['seed']}: "
+        f"{reason}; when that is mended, the same command with --retry-errors plays them again"
+    )
 
 
 def format_table(results: dict[str, Any]) -> str:
@@ -207,15 +224,22 @@ def _play_missing(
     missing = [job for job in jobs if _is_missing(journal.records.get(job.key), config.retry_errors)]
     if not missing:
         return
-    commit, dirty = revision()
-    started = datetime.now(UTC).isoformat(timespec="seconds")
-    journal.begin({"started": started, "revision": commit, "dirty": dirty, "machine": machine()})
     keys = {job.key for job in missing}
     finished = [journal.records[job.key] for job in jobs if job.key not in keys]
+    played = f"of {len(jobs)} episodes played"
     try:
+        pool.load(tuple(dict.fromkeys(job.agent for job in missing)))
+        commit, dirty = revision()
+        started = datetime.now(UTC).isoformat(timespec="seconds")
+        journal.begin({"started": started, "revision": commit, "dirty": dirty, "machine": machine()})
         _play(pool, missing, finished, journal, config.horizons)
     except KeyboardInterrupt:
-        print(f"\ninterrupted: {len(finished)} of {len(jobs)} episodes played; the same command goes on")
+        print(f"\ninterrupted: {len(finished)} {played}; the same command goes on")
+        raise
+    except (SetupError, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None and error.filename is None:
+            error.filename = config.out
+        print(f"\nstopped: {len(finished)} {played}; when the fault is mended, the same command goes on")
         raise
 
 

@@ -121,6 +121,7 @@ def _play(
         if now != before:
             changed = ", ".join(differences(before, now))
             raise EvaluationError(f"{path} was played with something else: {changed}")
+        pool.load(sorted({record["agent"] for record in drawn}))
         again = {
             (record["task"], record["agent"], record["seed"]): record
             for record in tqdm(pool.play(jobs), total=len(jobs), unit="episode", dynamic_ncols=True)
