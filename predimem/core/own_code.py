@@ -25,6 +25,13 @@ def is_place(name: str) -> bool:
     return ":" in name
 
 
+def place_beside(place: str, folder: Path) -> str:
+    """The absolute place of code in a file of `folder`; any other place, or name of weights, as it is."""
+    file, _, name = place.rpartition(":")
+    beside = folder / file
+    return f"{beside.resolve()}:{name}" if file.endswith(SUFFIX) and beside.is_file() else place
+
+
 def load_object(place: str) -> Any:
     """What stands at a place. The file is run once in a process; its folder and the working directory may be imported
     from. Raises OwnCodeError."""
