@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 from predimem.agent.config import INSTRUCTION, NO_MEMORY
-from predimem.agent.own_planner import make_own_planner, memory_of
+from predimem.agent.own_planner import check_own_planner, make_own_planner, memory_of
 from predimem.core.own_code import code_hash, is_place
 from predimem.core.weight_files import weights_folder, weights_hash
 from predimem.serving.config import ModelsConfig
@@ -27,6 +27,7 @@ def make_served(models: ModelsConfig) -> Served:
     weights, make_planner, memory = {models.actor: weights_hash(folder)}, None, NO_MEMORY
     instructions = None
     if is_place(models.planner):
+        check_own_planner(models.planner, models.planner_options)
         memory = memory_of(models.planner)
         weights[models.planner] = code_hash(models.planner)
         make_planner = functools.partial(make_own_planner, models.planner, models.planner_options)

@@ -60,7 +60,7 @@ def test_what_is_wrong_is_said(place: str, tmp_path: Path) -> None:
     ):
         with pytest.raises(OwnCodeError, match=says):
             load_object(faulty)
-    with pytest.raises(OwnCodeError, match=r"unexpected keyword argument 'treshold'; planner_options are"):
+    with pytest.raises(OwnCodeError, match=r"planner_options: got an unexpected keyword argument 'treshold'; got"):
         make_own_planner(place, {"treshold": 1})
     with pytest.raises(OwnCodeError, match="gave 3, which has no method plan"):
         make_own_planner(f"{file}:no_planner", {})
