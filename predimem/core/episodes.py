@@ -188,7 +188,11 @@ class EpisodeWriter:
         metadata: Mapping[str, Any] | None = None,
         alternatives: Alternatives | None = None,
     ) -> None:
-        """Give the file its final name."""
+        """Give the file its final name.
+
+        subtasks: in their order, without overlaps. keyframes: steps of the episode.
+        """
+        _check_annotations(subtasks, keyframes, len(self._rows))
         meta = self._meta | {
             "instruction": instruction,
             "success": bool(success),
@@ -362,6 +366,23 @@ def _check_lengths(arrays: Mapping[str, np.ndarray | Frames]) -> None:
     lengths = {name: len(array) for name, array in arrays.items()}
     if len(set(lengths.values())) != 1:
         raise EpisodeError(f"all arrays of an episode need the same number of steps, got {lengths}")
+
+
+def _check_annotations(subtasks: Sequence[SubtaskSpan], keyframes: Sequence[int], steps: int) -> None:
+    """Raises EpisodeError for spans and keyframes that no step of the episode has."""
+    before = 0
+    for span in subtasks:
+        if not isinstance(span.label, str) or not span.label:
+            raise EpisodeError(f"expected SubtaskSpan(start, end, label) with a label in words, got {span}")
+        if not before <= span.start < span.end <= steps:
+            raise EpisodeError(
+                f"{span}: expected start < end within the episode's {steps} steps, after the span before it, which "
+                f"ends at {before}"
+            )
+        before = span.end
+    outside = [step for step in keyframes if not 0 <= step < steps]
+    if outside:
+        raise EpisodeError(f"keyframe {outside[0]} is no step of the episode, which has {steps}")
 
 
 def _episode(meta: dict[str, Any], data: dict[str, Any], in_memory: bool) -> Episode:

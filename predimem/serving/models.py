@@ -9,7 +9,7 @@ from pathlib import Path
 
 from memory_bank import make_memory
 from predimem.agent.config import INSTRUCTION, NO_MEMORY
-from predimem.agent.own_planner import make_own_planner, memory_of
+from predimem.agent.own_planner import check_own_planner, make_own_planner, memory_of
 from predimem.core.own_code import code_hash, is_place
 from predimem.core.weight_files import WeightsError, weights_folder, weights_hash
 from predimem.serving.config import ModelsConfig
@@ -37,6 +37,7 @@ def make_served(models: ModelsConfig) -> Served:
     actor = policy.config
     weights, make_planner, memory, tasks = {_name(models.actor): weights_hash(folder)}, None, NO_MEMORY, KnownTasks()
     if is_place(models.planner):
+        check_own_planner(models.planner, models.planner_options)
         memory = memory_of(models.planner, models.memory)
         make_memory(memory)
         weights[_name(models.planner)] = code_hash(models.planner)

@@ -8,7 +8,7 @@ from typing import Any
 
 from datagen.decompose.agreement import own_task
 from predimem.agent.config import AgentConfig
-from predimem.agent.own_planner import memory_of
+from predimem.agent.own_planner import check_own_planner
 from predimem.core.weight_files import WeightsError, weights_folder
 from predimem.envs.benchmark import load_benchmark
 from predimem.evaluation.run.config import PlayConfig
@@ -36,7 +36,7 @@ def check_weights(agents: Sequence[str], play: PlayConfig) -> None:
         for model in config.weights:
             weights_folder(play.weights, model)
         if config.has_own_planner:
-            memory_of(config.planner, config.memory)
+            check_own_planner(config.planner, config.planner_options)
 
 
 def missing_weights(configs: Mapping[str, AgentConfig], root: str | None) -> dict[str, str]:
