@@ -52,6 +52,8 @@ def run_server(config: ServeConfig, served: Served) -> None:
     Raises ValueError where the planner cannot be started or the address cannot be listened on.
     """
     log_as_json()
+    if doubt := config.default_prompt and served.tasks.doubt(config.default_prompt, config.tasks):
+        log.warning("default_prompt: %s", doubt)
     sys.setswitchinterval(SWITCH_S)
     try:
         serve_until_stopped(Engine(config, served), open_page, page)

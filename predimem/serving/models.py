@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from pathlib import Path
 
+from memory_bank import make_memory
 from predimem.agent.config import INSTRUCTION, NO_MEMORY
+from predimem.agent.own_planner import make_own_planner, memory_of
+from predimem.core.own_code import code_hash, is_place
 from predimem.core.weight_files import WeightsError, weights_folder, weights_hash
 from predimem.serving.config import ModelsConfig
 from predimem.serving.known_tasks import KnownTasks
@@ -14,12 +18,16 @@ from predimem.serving.robot import RobotSpec, Served
 
 
 def make_served(models: ModelsConfig) -> Served:
-    """The models that a server serves. Raises WeightsError (or the model's own error) without usable weights, and
-    ValueError for a planner and an actor that look through different cameras."""
+    """The models that a server serves.
+
+    Raises WeightsError (or the model's own error) without usable weights, OwnCodeError where the code of a planner or a
+    memory of the user's own cannot be used, and ValueError for a prompt that contradicts its memory, and for a planner
+    and an actor that look through different cameras.
+    """
     import torch
 
     from actor.policy import load_policy
-    from planner.checkpoint import read_spec
+    from planner.checkpoint import changed_spec, read_spec, untrained_prompt
     from planner.decoding import load_planner
     from planner.instructions import trained_on
 
@@ -28,18 +36,27 @@ def make_served(models: ModelsConfig) -> Served:
     policy = load_policy(folder, models.seed, device=models.device)
     actor = policy.config
     weights, make_planner, memory, tasks = {_name(models.actor): weights_hash(folder)}, None, NO_MEMORY, KnownTasks()
-    if models.planner != INSTRUCTION:
+    if is_place(models.planner):
+        memory = memory_of(models.planner, models.memory)
+        make_memory(memory)
+        weights[_name(models.planner)] = code_hash(models.planner)
+        make_planner = functools.partial(make_own_planner, models.planner, models.planner_options)
+    elif models.planner != INSTRUCTION:
         folder = model_folder(models.weights, models.planner)
-        spec = read_spec(folder)
+        trained = read_spec(folder)
+        spec = changed_spec(trained, models.memory, models.prompt)
+        if difference := untrained_prompt(trained, spec):
+            print(f"note: the planner {models.planner} was trained with another prompt: {difference}", file=sys.stderr)
         if not set(spec.prompt.cameras) <= set(actor.cameras):
             raise ValueError(
                 f"the planner {models.planner!r} looks through the cameras {list(spec.prompt.cameras)} and the actor "
                 f"{models.actor!r} through {list(actor.cameras)}: serve two that were trained on the same robot"
             )
         memory = spec.memory
+        make_memory(memory)
         weights[_name(models.planner)] = weights_hash(folder)
-        make_planner = functools.partial(load_planner, folder, models.device, threads=models.torch_threads)
-        tasks = KnownTasks(*trained_on(folder, spec))
+        make_planner = functools.partial(load_planner, folder, models.device, threads=models.torch_threads, spec=spec)
+        tasks = KnownTasks(*trained_on(folder, trained))
     height, width = actor.camera_shape
     robot = RobotSpec(actor.cameras, (height, width), actor.state_dim, actor.action_dim)
     return Served(robot, policy, make_planner, memory, weights, tasks)
