@@ -95,8 +95,9 @@ class MikasaEnvironment:
     replaces every action by zeros. The seed alone determines an episode.
 
     `info` of a step: `success_now`; for the Remember* tasks also `wrong_first_touch` (1.0 once the first
-    object that the TCP came within 5 cm of, after the objects reappeared, was not the target) and, while
-    the target can be seen, `target_distance_m` from the TCP.
+    object that the TCP came within 5 cm of, after the objects reappeared, was not the target), at the step
+    of such a touch `mistake` (what was touched, and what was right) and, while the target can be seen,
+    `target_distance_m` from the TCP.
     """
 
     def __init__(self, task_id: str, rendering: Rendering = "stock"):

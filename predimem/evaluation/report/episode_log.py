@@ -40,6 +40,7 @@ class EpisodeLog:
     undue: (step, kind, label) of each stage that was achieved when it was not due
     states: the states of the stages after the last step, one letter each (see `stages`)
     failed_attempts: (step, kind) of each attempt that failed
+    mistakes: (step, in words) of each mistake that the environment reports itself
     """
 
     instruction: str = ""
@@ -52,6 +53,7 @@ class EpisodeLog:
     undue: list[tuple[int, str, str]] = field(default_factory=list)
     states: str = ""
     failed_attempts: list[tuple[int, str]] = field(default_factory=list)
+    mistakes: list[tuple[int, str]] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.given_labels)
@@ -115,6 +117,7 @@ class LogRecorder:
             kind, _, label = achieved.partition(": ")
             log.undue.append((step, kind, label))
         log.failed_attempts += [(step, kind) for kind in str(info.get("failed_attempts", "")).splitlines()]
+        log.mistakes += [(step, text) for text in str(info.get("mistake", "")).splitlines()]
         log.states = str(info.get("stage_states", ""))
         self._states.append(observation.state)
         self._due = _number(info, "stage_due")

@@ -13,7 +13,9 @@ from PIL import Image, ImageDraw
 
 from predimem.core.types import EpisodeResult, StepResult, Tick
 from predimem.evaluation.analysis.stages import PANEL_PX, ROW_PX, Stage, draw_stages, stage_text, stages_of
-from predimem.evaluation.report.video import BAD, GOOD, WARN, Film, KeyframeThumbnails, VideoRecorder
+from predimem.evaluation.report.frame import BAD, GOOD, WARN
+from predimem.evaluation.report.thumbnails import KeyframeThumbnails
+from predimem.evaluation.report.video import Film, VideoRecorder
 from tests.evaluation.fake_player import CAMERAS, HORIZON, observation, play_frames, tick
 
 
@@ -36,7 +38,7 @@ def test_a_video_can_be_watched(tmp_path: Path, status: str, colour: tuple[int, 
     # The strip of keyframes is empty before the first one is stored, then shows step 0 (and 5).
     strip = slice(height - 95, height - 65)
     assert abs(frames[3][strip, 15:25].astype(int).mean(axis=(0, 1)) - (0, 80, 1)).max() < 12
-    second = frames[9][strip, 10 + 124 + 5 : 10 + 124 + 15].astype(int).mean(axis=(0, 1))
+    second = frames[9][strip, 10 + 204 + 5 : 10 + 204 + 15].astype(int).mean(axis=(0, 1))
     assert abs(second - (50, 80, 1)).max() < 12
 
 
