@@ -63,10 +63,7 @@ class EvaluationJournal(Journal):
 
     def _clear(self) -> None:
         self._file.clear()
-        for folder in ("traces", "videos", "failures"):
-            shutil.rmtree(self.out / folder, ignore_errors=True)
-        for name in ("results.json", "compact.json", "table.md", "report.html"):
-            (self.out / name).unlink(missing_ok=True)
+        _remove_outputs(self.out)
 
     def _join(self, agents: dict[str, dict[str, Any]]) -> None:
         for name, identity in agents.items():
@@ -98,6 +95,25 @@ class EvaluationJournal(Journal):
             else:
                 record = modern_record(line["episode"])
                 self.records[record["task"], record["agent"], record["seed"]] = record
+
+
+def refuse_run(out: Path) -> None:
+    """Raises EvaluationError where `out` itself holds an evaluation, so that nothing else is to be written there."""
+    if (out / EvaluationJournal.name).exists():
+        raise EvaluationError(f"{out} holds an evaluation ({EvaluationJournal.name}); {EvaluationJournal.instead}")
+
+
+def clear_run(out: Path) -> None:
+    """Remove the evaluation that `out` itself holds, if there is one."""
+    _remove_outputs(out)
+    (out / EvaluationJournal.name).unlink(missing_ok=True)
+
+
+def _remove_outputs(out: Path) -> None:
+    for folder in ("traces", "videos", "failures"):
+        shutil.rmtree(out / folder, ignore_errors=True)
+    for name in ("results.json", "compact.json", "table.md", "report.html"):
+        (out / name).unlink(missing_ok=True)
 
 
 def fingerprint(identity: dict[str, Any]) -> str:
