@@ -19,6 +19,7 @@ class Part:
     """What one part of the demo plays; the first of the two agents has the memory.
 
     every_steps, fps: how it is filmed
+    rendering: the meshes, in a benchmark that lets one choose
     """
 
     name: str
@@ -28,12 +29,13 @@ class Part:
     seed_start: int
     every_steps: int
     fps: float
+    rendering: str | None = None
 
 
 DRAWERS = Part("drawers", "arena", ("4",), ("predimem-skills", "no-keyframes-skills"), 900_001, EVERY_LOOK, 12.0)
 COLOURS = Part(
     *("remember-color", "mikasa", tuple(f"RememberColor{n}-VLA-v0" for n in (3, 5, 9))),
-    *(("predimem", "no-keyframes"), 900_000, 1, 4.0),
+    *(("predimem", "no-keyframes"), 900_000, 1, 4.0, "fast"),
 )
 
 
@@ -71,6 +73,8 @@ def play_demo(drawers: Part, colours: Part, out: Path, episodes: int, workers: i
     for part in (drawers, colours):
         given = {"benchmark": part.benchmark, "tasks": part.tasks, "agents": part.agents, "videos": 1}
         given |= {"episodes": episodes, "seed_start": part.seed_start, "workers": workers, "out": str(out / part.name)}
+        given["play.environment.rendering"] = part.rendering
         film = Film(part.every_steps, part.fps, narrow=True)
         results.append(play_settings(evaluation_settings(None, given), overwrite, film=film))
+    print("\nputting the videos side by side ...")
     return write_demo(*results, out)

@@ -51,13 +51,18 @@ class Mistake:
         return asdict(self)
 
 
-def first_mistake(log: EpisodeLog, failure: Failure | None = None) -> Mistake | None:
-    """failure: why the episode failed, where that is known. None where nothing went wrong, or nobody knows what."""
+def first_mistake(log: EpisodeLog, failed: bool, failure: Failure | None = None) -> Mistake | None:
+    """failed: whether the episode failed; failure: why, where that is known.
+
+    None where nothing went wrong, or nobody knows what.
+    """
     done = done_mistake(log)
-    if done is not None or failure is None or failure.cause not in BY_S2:
+    if done is not None or not failed:
         return done
-    named = f"named “{failure.given_label}”" if failure.given_label else "named nothing"
-    return Mistake(failure.step, None, named, failure.label)
+    if failure is not None and failure.cause in BY_S2:
+        return Mistake(failure.step, None, _named(failure.given_label), failure.label)
+    wrong = next((step for step in range(len(log)) if _is_untrue(log, step)), None)
+    return None if wrong is None else Mistake(wrong, None, _named(log.given_labels[wrong]), log.true_subtasks[wrong])
 
 
 def done_mistake(log: EpisodeLog) -> Mistake | None:
@@ -73,9 +78,12 @@ def done_mistake(log: EpisodeLog) -> Mistake | None:
 
 
 def wrong_now(log: EpisodeLog) -> str:
-    """The label of the stage that is due, where the agent has named a wrong one for a second; else nothing."""
+    """What is due, where the agent has named something wrong for a second, or at all where there are no stages; else
+    nothing."""
+    if not log.stages:
+        return log.true_subtasks[-1] if len(log) and _is_untrue(log, len(log) - 1) else ""
     second = round(TOLERANCE_S * log.hz)
-    if not log.stages or len(log) < second or log.due[-1] >= len(log.stages):
+    if len(log) < second or log.due[-1] >= len(log.stages):
         return ""
     judged = judged_labels(log)[-second:]
     return log.stages[log.due[-1]].label if all(name in (AGAIN, AHEAD, OTHER) for name in judged) else ""
@@ -84,6 +92,16 @@ def wrong_now(log: EpisodeLog) -> str:
 def in_words(mistake: Mapping[str, Any]) -> str:
     """A mistake (`to_dict`) as one line."""
     return mistake["text"] + (f" where “{mistake['due']}” was due" if mistake["due"] else "")
+
+
+def _named(label: str) -> str:
+    return f"named “{label}”" if label else "named nothing"
+
+
+def _is_untrue(log: EpisodeLog, step: int) -> bool:
+    """Whether the agent names what has not been the true subtask up to then; one that it was before is only late."""
+    given, true = log.given_labels[step], log.true_subtasks[: step + 1]
+    return bool(given and true and true[-1]) and given not in true
 
 
 def _set_about(log: EpisodeLog, done_step: int) -> int:

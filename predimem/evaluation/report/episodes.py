@@ -64,7 +64,7 @@ def _contrasts(own: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> 
 
 def read_trace(path: Path) -> dict[str, Any]:
     """An episode that crashed before its first step has no ticks; earlier versions left the word out."""
-    return {"ticks": []} | json.loads(path.read_text())
+    return {"ticks": [], "instruction": ""} | json.loads(path.read_text())
 
 
 def _outcome(trace: Mapping[str, Any]) -> str:

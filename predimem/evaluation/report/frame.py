@@ -46,6 +46,7 @@ class Scene:
     """What is to be seen at one control step.
 
     keyframes: step -> camera -> image of what memory ever held
+    subtasks: for each control step so far the subtask that the agent was at
     due: the label of the stage that is due, where the agent has been naming a wrong one; else empty
     mistake: what went wrong first, in words, from when it was done on; else empty
     result: how the episode ended, at its last frame
@@ -55,6 +56,7 @@ class Scene:
     tick: Tick
     stages: tuple[Stage, ...]
     keyframes: Mapping[int, Mapping[str, Image.Image]]
+    subtasks: Sequence[str] = ()
     due: str = ""
     mistake: str = ""
     result: EpisodeResult | None = None
@@ -137,7 +139,9 @@ class FrameDrawer:
             shown = [shown[0], *shown[len(shown) - room + 1 :]] if room > 1 else shown[-1:]
         for place, step in enumerate(shown):
             x, y = 10 + each * (place % columns), top + 32 + (px + 22) * (place // columns)
-            draw.text((x, y), f"step {step}", INK, font(13))
+            subtask = scene.subtasks[step] if step < len(scene.subtasks) else ""
+            label = textwrap.shorten(f"step {step} {subtask}", max(12, (each - 12) // 7), placeholder=" …")
+            draw.text((x, y), label, INK, font(13))
             for i, image in enumerate(scene.keyframes[step].values()):
                 canvas.paste(image.resize((px, px), Image.Resampling.BICUBIC), (x + i * px, y + 18))
 

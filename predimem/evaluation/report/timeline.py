@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from itertools import groupby
+from textwrap import shorten, wrap
 from typing import Any
 
 from predimem.evaluation.analysis.mistakes import in_words
@@ -13,6 +14,7 @@ from predimem.evaluation.report.terms import TERMS
 
 SUBTASK_COLOURS = 6
 MARK_PX = 30  # room for the words at the mark of a mistake
+LETTER_PX = 7.6  # about the width of a letter at the mark
 NUMBER_PX = 17  # the width of a keyframe's number
 
 Place = Callable[[float], float]  # control step -> x
@@ -35,7 +37,7 @@ def timeline(trace: Mapping[str, Any]) -> str:
     mistake = trace.get("mistake")
     top = y = MARK_PX if mistake else 4
     lanes = (
-        ("subtask", "subtask", _draw_subtasks, 30),
+        ("subtask", "subtask", _draw_subtasks, 32),
         ("keyframes", "keyframe", _draw_keyframes, 24),
         ("S2: asked → answered", "S2", _draw_s2, 24),
         ("S1: new chunk", "S1", _draw_s1, 20),
@@ -47,7 +49,7 @@ def timeline(trace: Mapping[str, Any]) -> str:
         parts.append(text(LABELS - 10, y + height / 2 + 4, name, "end", TERMS[word]))
         draw(parts, ticks, at, unit, y, height)
         y += height + 8
-    stride = next(s for s in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10**9) if s * unit >= 24)
+    stride = next(s for s in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10**9) if s * unit >= 34)
     first = -(-start // stride) * stride
     for step in range(first, start + len(ticks), stride):
         x = at(step) + unit / 2
@@ -72,8 +74,10 @@ def _draw_mistake(parts: list[str], mistake: Mapping[str, Any], at: Place, botto
     """A line through all lanes where it began, with words above, and a cross where it was done."""
     x, words = at(mistake["step"]), f"step {mistake['step']}: {in_words(mistake)}"
     right = x < (LABELS + WIDTH) / 2
+    room = int((WIDTH - x if right else x) / LETTER_PX) - 2
+    short = shorten(words, room, placeholder=" …")
     parts.append(f'<path class="mistake" d="M{x:.1f} 6V{bottom:.1f}"><title>{escape(words)}</title></path>')
-    parts.append(text(x + (6 if right else -6), 16, f"✗ {words}", "mistake" if right else "mistake end"))
+    parts.append(text(x + (6 if right else -6), 16, f"✗ {short}", "mistake" if right else "mistake end"))
     if mistake["done_step"] is not None:
         done = at(mistake["done_step"])
         title = f"step {mistake['done_step']}: {mistake['text']}"
@@ -109,10 +113,12 @@ def _draw_subtasks(parts: list[str], ticks: Sequence[Any], at: Place, unit: floa
         colour = f"span{order.setdefault(subtask, len(order)) % SUBTASK_COLOURS}" if subtask else "track"
         parts.append(rect(at(steps[0]), y, wide, height, f"span {colour}", title))
         label = subtask or "no plan"
-        letters = int((wide - 8) / 7)
-        if letters >= min(len(label), 5):
-            cut = label if len(label) <= letters else label[: letters - 1] + "…"
-            parts.append(text(at(steps[0]) + 5, y + height / 2 + 4, cut, "label"))
+        letters = int((wide - 6) / 6.2)
+        if letters >= min(len(label), 6):
+            lines = wrap(label, letters, max_lines=2, placeholder="…")
+            for row, line in enumerate(lines):
+                middle = y + height / 2 + 4 + 12 * (row - (len(lines) - 1) / 2)
+                parts.append(text(at(steps[0]) + 4, middle, line, "label"))
 
 
 def _draw_s2(parts: list[str], ticks: Sequence[Any], at: Place, unit: float, y: float, height: float) -> None:

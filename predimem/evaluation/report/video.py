@@ -131,4 +131,4 @@ class VideoRecorder:
         """The scene with what went wrong by now."""
         mistake = done_mistake(self._log.log)
         words = "" if mistake is None else f"went wrong at step {mistake.step}: {mistake.text}"
-        return replace(scene, due=wrong_now(self._log.log), mistake=words)
+        return replace(scene, subtasks=self._log.log.given_labels, due=wrong_now(self._log.log), mistake=words)

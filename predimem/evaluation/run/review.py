@@ -42,7 +42,7 @@ def review(recorder: LogRecorder, result: EpisodeResult, true_keyframes: TrueKey
     if result.status == "error":
         return dict(NO_REVIEW)
     failure, errors = explain(log, result), memory_errors(log, result)
-    mistake = first_mistake(log, failure)
+    mistake = first_mistake(log, result.status == "failure", failure)
     true = true_keyframes(recorder.states, log.hz) if true_keyframes and log.has_planner else None
     return {
         "failure": failure.to_dict() if failure else None,
