@@ -32,10 +32,24 @@ class Part:
     rendering: str | None = None
 
 
-DRAWERS = Part("drawers", "arena", ("4",), ("predimem-skills", "no-keyframes-skills"), 900_001, EVERY_LOOK, 12.0)
+DRAWERS = Part(
+    name="drawers",
+    benchmark="arena",
+    tasks=("4",),
+    agents=("predimem-skills", "no-keyframes-skills"),
+    seed_start=900_001,  # the first evaluation seed whose cookies lie in the drawer that is searched last
+    every_steps=EVERY_LOOK,
+    fps=12.0,
+)
 COLOURS = Part(
-    *("remember-color", "mikasa", tuple(f"RememberColor{n}-VLA-v0" for n in (3, 5, 9))),
-    *(("predimem", "no-keyframes"), 900_000, 1, 4.0, "fast"),
+    name="remember-color",
+    benchmark="mikasa",
+    tasks=("RememberColor3-VLA-v0", "RememberColor5-VLA-v0", "RememberColor9-VLA-v0"),
+    agents=("predimem", "no-keyframes"),
+    seed_start=900_000,
+    every_steps=1,
+    fps=4.0,
+    rendering="fast",
 )
 
 

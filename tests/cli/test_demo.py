@@ -13,8 +13,13 @@ from predimem.evaluation.run.jobs import EvaluationError
 from tests.cli.test_cli import ROOT, predimem
 
 LIGHT = Part(
-    *("lights", str(ROOT / "examples/remember_the_light.py"), ("RememberTheLight",)),
-    *(("oracle", "random"), 900_000, 1, 4.0),
+    name="lights",
+    benchmark=str(ROOT / "examples/remember_the_light.py"),
+    tasks=("RememberTheLight",),
+    agents=("oracle", "random"),
+    seed_start=900_000,
+    every_steps=1,
+    fps=4.0,
 )
 
 
@@ -22,23 +27,23 @@ def play(out: Path, episodes: int = 1, overwrite: bool = False) -> Path:
     return play_demo(LIGHT, replace(LIGHT, name="more-lights"), out, episodes, 1, overwrite)
 
 
-def trajectories(out: Path) -> list[str]:
-    """Of each finished episode when it was played, which tells whether that was done again."""
+def episodes_played(out: Path) -> list[str]:
+    """Of each finished episode how long it took to the last digit, which tells whether it was played again."""
     lines = [json.loads(line) for line in (out / "lights/episodes.jsonl").read_text().splitlines()]
     return [f"{line['episode']['agent']} {line['episode']['wall_s']}" for line in lines if "episode" in line]
 
 
 def test_a_finished_demo_is_kept_and_goes_on(tmp_path: Path) -> None:
     page = play(tmp_path)
-    first = trajectories(tmp_path)
+    first = episodes_played(tmp_path)
     assert len(first) == 2 and page == tmp_path / "report.html"
     video = tmp_path / "lights/videos/RememberTheLight-seed900000.mp4"
     written = video.stat().st_mtime_ns
     play(tmp_path, episodes=2)
-    assert trajectories(tmp_path)[:2] == first and len(trajectories(tmp_path)) == 4
+    assert episodes_played(tmp_path)[:2] == first and len(episodes_played(tmp_path)) == 4
     assert video.stat().st_mtime_ns == written
     play(tmp_path, overwrite=True)
-    assert len(trajectories(tmp_path)) == 2 and set(trajectories(tmp_path)) & set(first) == set()
+    assert len(episodes_played(tmp_path)) == 2 and set(episodes_played(tmp_path)) & set(first) == set()
 
 
 def test_a_run_of_another_version_is_refused_and_kept(tmp_path: Path) -> None:

@@ -38,6 +38,9 @@ def write_report(
     """
     agents, published = results["config"]["agents"], results["published"]
     episodes = [as_shown(trace) for trace in traces]
+    drawn = {(trace["task"], trace["agent"], trace["seed"]) for trace in traces}
+    filmed = [record for record in results["episodes"] if record["video"]]
+    featured = [r for r in filmed if r["agent"] == agents[0] or (r["task"], r["agent"], r["seed"]) in drawn]
     page = template("report.html").render(
         results=results,
         agents=agents,
@@ -50,7 +53,8 @@ def write_report(
         studies=studies,
         planned=any(episode["planned"] for episode in episodes),
         shown=episodes,
-        videos=[record for record in results["episodes"] if record["video"]],
+        videos=[record for record in filmed if record in featured],
+        more_videos=[record for record in filmed if record not in featured],
         troubles=_troubles(results),
         failures=browse(results, out),
         **_diagnosis(results),
@@ -71,7 +75,7 @@ def _verdict(results: Mapping[str, Any]) -> str:
     if mean["success"] is None:
         return f"{agent} finished no episode without an error: there is no success rate to report."
     text = (
-        f"{agent} succeeds in {mean['success']:.0%} of {mean['n']} episodes"
+        f"{agent} succeeds in {mean['success']:.0%} of {mean['n']} episode{'s' * (mean['n'] != 1)}"
         f"{f' (mean over {tasks} tasks)' if tasks > 1 else ''}, "
         f"95 % interval {mean['ci_low']:.0%} to {mean['ci_high']:.0%}."
     )

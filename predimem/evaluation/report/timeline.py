@@ -14,7 +14,7 @@ from predimem.evaluation.report.terms import TERMS
 
 SUBTASK_COLOURS = 6
 MARK_PX = 30  # room for the words at the mark of a mistake
-LETTER_PX = 7.6  # about the width of a letter at the mark
+LETTER_PX = 8.4  # about the width of a letter at the mark
 NUMBER_PX = 17  # the width of a keyframe's number
 
 Place = Callable[[float], float]  # control step -> x
@@ -75,7 +75,7 @@ def _draw_mistake(parts: list[str], mistake: Mapping[str, Any], at: Place, botto
     x, words = at(mistake["step"]), f"step {mistake['step']}: {in_words(mistake)}"
     right = x < (LABELS + WIDTH) / 2
     room = int((WIDTH - x if right else x) / LETTER_PX) - 2
-    short = shorten(words, room, placeholder=" …")
+    short = shorten(f"step {mistake['step']}: {mistake['text']}", room, placeholder=" …")
     parts.append(f'<path class="mistake" d="M{x:.1f} 6V{bottom:.1f}"><title>{escape(words)}</title></path>')
     parts.append(text(x + (6 if right else -6), 16, f"✗ {short}", "mistake" if right else "mistake end"))
     if mistake["done_step"] is not None:
