@@ -8,12 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
+from datagen.decompose.agreement import own_task
 from datagen.former_names import todays_kind
 from predimem.core.config import ConfigError, to_dict
+from predimem.core.own_code import SUFFIX
 from predimem.core.seeds import DEMONSTRATION_SEEDS, check_training_seeds
 from predimem.envs.arena.task import Task
-from predimem.envs.arena.task_file import SUFFIX
-from predimem.envs.arena.tasks import TASKS, task_of
+from predimem.envs.arena.tasks import TASKS
 from predimem.jobs.journal import DataJournal
 from predimem.jobs.runner import BackendConfig, run_jobs
 from predimem.jobs.tasks import Job, Outcome, Worker
@@ -70,8 +71,9 @@ class ArenaDataConfig:
         return range(self.first_seed, self.first_seed + self.episodes)
 
     def tasks_by_name(self) -> dict[str, Task]:
-        """Raises ValueError for an unknown task, and where two entries mean the same one."""
-        found = {task.name: task for task in map(task_of, self.tasks)} or {task.name: task for task in TASKS}
+        """Raises ValueError for an unknown task, for a task file whose instruction and subtasks disagree, and where two
+        entries mean the same task."""
+        found = {task.name: task for task in map(own_task, self.tasks)} or {task.name: task for task in TASKS}
         if self.tasks and len(found) < len(self.tasks):
             raise ValueError(f"each task may be named once, in whatever way; got {', '.join(self.tasks)}")
         return found

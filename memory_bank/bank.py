@@ -10,60 +10,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
-from types import MappingProxyType
 
-import numpy as np
-
+from memory_bank.config import MemoryConfig
 from memory_bank.selection import NominationClusters
+from memory_bank.window import RecentWindow
 from predimem.core.types import Frame, MemorySnapshot, Observation
-
-
-@dataclass(frozen=True)
-class MemoryConfig:
-    """Which memory the planner has. The memory interfaces that are compared differ in this config alone.
-
-    recent_window: how many timesteps the recent window has (RoboMemArena: W = 5).
-    keyframe_capacity: how many keyframes are kept; when the bank is full, the oldest one goes. None sets no limit.
-    cluster_gap_steps: nominations that are no further apart are one event (RoboMemArena's reference runtime: 6).
-    history_steps: for so many control steps a frame can still be nominated.
-    keyframes: False is the ablation without a keyframe bank.
-    recent_stride_steps: the control steps from one timestep of the window to the next. At 20 Hz five consecutive frames
-        span a quarter of a second, in which nothing ends. A long window of sparse frames without keyframes is the
-        native-video interface.
-    past_subtasks: True is the text memory, which lists the planner's own answers so far.
-    """
-
-    recent_window: int = 5
-    keyframe_capacity: int | None = None
-    cluster_gap_steps: int = 6
-    history_steps: int = 256
-    keyframes: bool = True
-    recent_stride_steps: int = 1
-    past_subtasks: bool = False
-
-    def __post_init__(self) -> None:
-        if self.recent_window < 1:
-            raise ValueError(f"recent_window must be at least 1, got {self.recent_window}")
-        if self.recent_stride_steps < 1:
-            raise ValueError(f"recent_stride_steps must be at least 1, got {self.recent_stride_steps}")
-        if self.keyframe_capacity is not None and self.keyframe_capacity < 1:
-            raise ValueError(
-                f"keyframe_capacity must be at least 1 or null (uncapped), got {self.keyframe_capacity}; "
-                "for no keyframes at all set keyframes: false"
-            )
-        if self.cluster_gap_steps < 0:
-            raise ValueError(f"cluster_gap_steps must not be negative, got {self.cluster_gap_steps}")
-        if self.history_steps < self.window_steps:
-            raise ValueError(
-                f"history_steps ({self.history_steps}) must cover the {self.window_steps} control steps of the "
-                f"recent window (recent_window {self.recent_window}, recent_stride_steps {self.recent_stride_steps})"
-            )
-
-    @property
-    def window_steps(self) -> int:
-        """Control steps that a full recent window spans, both ends included."""
-        return (self.recent_window - 1) * self.recent_stride_steps + 1
 
 
 class MemoryBank:
@@ -77,7 +28,7 @@ class MemoryBank:
         """Forget everything and begin an episode."""
         self._episode_id = episode_id
         self._instruction = instruction
-        self._recent: deque[Frame] = deque(maxlen=self.config.window_steps)
+        self._window = RecentWindow(self.config)
         self._history: dict[int, Frame] = {}  # insertion order is step order
         self._clusters = NominationClusters(self.config.cluster_gap_steps, self.config.history_steps)
         self._nominated: dict[int, Frame] = {}
@@ -87,14 +38,7 @@ class MemoryBank:
 
     def observe(self, observation: Observation) -> None:
         """Take in the frame of one control step. Raises ValueError unless steps increase."""
-        if self._recent and observation.step <= self._recent[-1].step:
-            raise ValueError(
-                f"observations must come in order: got step {observation.step} after "
-                f"{self._recent[-1].step}; call reset() between episodes"
-            )
-        images = {name: _read_only(image) for name, image in observation.images.items()}
-        frame = Frame(observation.step, observation.time_s, MappingProxyType(images))
-        self._recent.append(frame)
+        frame = self._window.add(observation)
         self._history[frame.step] = frame
         if len(self._history) > self.config.history_steps:
             del self._history[next(iter(self._history))]
@@ -106,13 +50,13 @@ class MemoryBank:
         """
         if not self.config.keyframes:
             return
-        changed = False
+        changed, last = False, self._window.last
         for step in steps:
-            if not self._recent or step > self._recent[-1].step:
+            if last is None or step > last.step:
                 raise ValueError(f"step {step} was nominated as a keyframe before it was observed")
             if step not in self._history:
                 continue
-            self._settle(now=self._recent[-1].step)
+            self._settle(now=last.step)
             self._nominated[step] = self._history[step]
             self._clusters.add(step)
             changed = True
@@ -129,13 +73,7 @@ class MemoryBank:
 
     def snapshot(self) -> MemorySnapshot:
         """What the planner may see now. Raises ValueError before the first observation."""
-        if not self._recent:
-            raise ValueError("nothing observed yet: call observe() before snapshot()")
-        recent = tuple(self._recent)[:: -self.config.recent_stride_steps][::-1]
-        # Keyframes are older than the window. A window that is not full yet reaches back to the start.
-        keyframes = self._keyframes if len(recent) == self.config.recent_window else ()
-        while keyframes and keyframes[-1].step >= recent[0].step:
-            keyframes = keyframes[:-1]
+        recent, keyframes = self._window.frames(), self._window.older(self._keyframes)
         past = tuple(self._subtasks)
         return MemorySnapshot(self._episode_id, recent[-1].step, self._instruction, recent, keyframes, past)
 
@@ -149,11 +87,3 @@ class MemoryBank:
             self._settled.append(self._nominated[cluster.median])
             for step in set(cluster.steps):
                 del self._nominated[step]
-
-
-def _read_only(image: np.ndarray) -> np.ndarray:
-    """The image itself if nobody can change it, else one private copy."""
-    if image.flags.writeable or image.base is not None:
-        image = image.copy()
-        image.flags.writeable = False
-    return image

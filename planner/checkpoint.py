@@ -8,13 +8,15 @@ here in place of weights there.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from memory_bank import MemoryConfig
-from planner.prompt import PromptConfig, check_agreement, follow_memory
-from predimem.core.config import ConfigError, from_dict
+from planner.prompt import FOLLOWS_MEMORY, PromptConfig, check_agreement, follow_memory
+from planner.tiny.tokenizer_config import TokenizerConfig
+from predimem.core.config import ConfigError, differences, from_dict, to_dict
 
 FILE_NAME = "predimem.json"
 FORMAT = "predimem-planner"
@@ -46,6 +48,29 @@ class PlannerSpec:
     def __post_init__(self) -> None:
         check_agreement(self.prompt, self.memory)
 
+    @property
+    def known_subtasks(self) -> frozenset[str] | None:
+        """The subtasks that it was trained to name; None where its record does not list them, as after a training that
+        began with a pretrained model."""
+        known = self._known
+        return frozenset(known.all_subtasks()) if known is not None and known.subtasks else None
+
+    @property
+    def known_instructions(self) -> frozenset[str] | None:
+        """The instructions that it was trained with; None where its record does not list them."""
+        known = self._known
+        return frozenset(known.all_instructions()) if known is not None and known.instructions else None
+
+    @property
+    def _known(self) -> TokenizerConfig | None:
+        base = self.training.get("config", {}).get("base", {})
+        if base.get("pretrained") is not None or "tokenizer" not in base:
+            return None
+        try:
+            return from_dict(TokenizerConfig, base["tokenizer"])
+        except ConfigError:  # of another version
+            return None
+
 
 def write_spec(folder: str | Path, spec: PlannerSpec) -> None:
     data = {"format": FORMAT, "version": VERSION, **asdict(spec)}
@@ -70,6 +95,38 @@ def read_spec(folder: str | Path) -> PlannerSpec:
         return from_dict(PlannerSpec, data, where=str(path))
     except (ConfigError, ValueError) as error:
         raise PlannerCheckpointError(f"{error}: export the planner again") from error
+
+
+def changed_spec(spec: PlannerSpec, memory: Mapping[str, Any], prompt: Mapping[str, Any]) -> PlannerSpec:
+    """The spec with another memory and prompt than the planner was trained with.
+
+    memory, prompt: the fields that differ. The prompt follows the memory, as in a recipe. Raises ConfigError for an
+    unknown field, for a prompt that contradicts its memory, and for one that the weights cannot read.
+    """
+    old_memory, old_prompt = to_dict(spec.memory), to_dict(spec.prompt)
+    if memory.get("implementation", spec.memory.implementation) != spec.memory.implementation:
+        old_memory["options"] = {}  # they are those of the other class
+    follows = {name: memory[name] for name in FOLLOWS_MEMORY if name in memory}
+    new_memory = from_dict(MemoryConfig, old_memory | dict(memory), "memory")
+    new_prompt = from_dict(PromptConfig, old_prompt | follows | dict(prompt), "prompt")
+    try:
+        check_agreement(new_prompt, new_memory)
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+    if new_prompt.image_patch_size != spec.prompt.image_patch_size:
+        raise ConfigError(
+            f"prompt: image_patch_size is {spec.prompt.image_patch_size}, the vision tower's; it cannot be changed"
+        )
+    unknown = [camera for camera in new_prompt.cameras if camera not in spec.prompt.cameras]
+    if unknown:
+        known = ", ".join(spec.prompt.cameras)
+        raise ConfigError(f"prompt: cameras: the planner was trained with {known}, and knows no {unknown[0]!r}")
+    return replace(spec, memory=new_memory, prompt=new_prompt)
+
+
+def untrained_prompt(spec: PlannerSpec, changed: PlannerSpec) -> str:
+    """How the prompt of `changed` differs from the one that the weights were trained with; empty where it does not."""
+    return ", ".join(differences(to_dict(spec.prompt), to_dict(changed.prompt)))
 
 
 def draw_model(config: Any, seed: int) -> Any:

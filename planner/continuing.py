@@ -1,6 +1,7 @@
 """Training that goes on from an exported planner: from its language model and from its vision tower.
 
-The tower does not have to be trained again. The predictive head is not part of an exported planner and starts anew.
+Its tokenizer comes along and gets what it lacks: labels and instructions of new tasks. The tower does not have to be
+trained again. The predictive head is not part of an exported planner and starts anew.
 """
 
 from __future__ import annotations
@@ -10,14 +11,28 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
-from transformers import AutoTokenizer, Qwen3VLForConditionalGeneration
+from transformers import AutoTokenizer, Qwen2Tokenizer, Qwen3VLForConditionalGeneration
 
+from planner.checkpoint import read_spec
 from planner.model import PrediMemForConditionalGeneration
+from planner.prompt import PromptConfig
+from planner.tiny.tokenizer import CHAT_TEMPLATE, extend_tokenizer
+from planner.tiny.tokenizer_config import TokenizerConfig
 from planner.tiny.vision import WEIGHTS as TOWER_FILE
 from predimem.core.config import ConfigError
 
 HEAD = "predictive_head."
 PER_TOKEN = ("embed_tokens.weight", "lm_head.weight")
+
+
+def extended_tokenizer(planner: Path, config: TokenizerConfig, prompt: PromptConfig) -> Qwen2Tokenizer:
+    """The tokenizer of an exported planner, with what it lacks of this config. Raises PlannerCheckpointError if
+    `planner` is no folder of an exported planner."""
+    read_spec(planner)
+    tokenizer: Qwen2Tokenizer = AutoTokenizer.from_pretrained(planner, local_files_only=True)
+    tokenizer.chat_template = CHAT_TEMPLATE
+    extend_tokenizer(tokenizer, config, prompt)
+    return tokenizer
 
 
 def take_weights(base: Path, planner: Path) -> tuple[dict[str, Tensor], list[str]]:

@@ -7,9 +7,10 @@ one fits the memory of either; it does so for a moment longer, until the arm sho
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
-from planner.replay import Sample, frame_at
+from planner.replay import Replay, Sample, frame_at
 from predimem.core.episodes import Episode
 
 
@@ -21,13 +22,10 @@ def with_memory_of(sample: Sample, other: Episode, counterfactual_steps: int, st
     `step_grid`.
     """
     own = sample.episode
-    if len(own.subtasks) != len(other.subtasks):
-        return sample
-    if any(not _fits(own, other, frame.step, counterfactual_steps) for frame in sample.snapshot.recent):
+    if not _can_be_exchanged(sample, other, counterfactual_steps):
         return sample
     points = (_same_point(own, other, frame.step) for frame in sample.snapshot.keyframes)
     steps = [point // step_grid * step_grid for point in points]
-    now = _span(own, sample.snapshot.step)
     past = sample.snapshot.past_subtasks
     renamed = {mine.label: its.label for mine, its in zip(own.subtasks, other.subtasks, strict=True)}
     snapshot = replace(
@@ -35,8 +33,34 @@ def with_memory_of(sample: Sample, other: Episode, counterfactual_steps: int, st
         keyframes=tuple(frame_at(other, step) for step in steps),
         past_subtasks=tuple(renamed[label] for label in past),
     )
-    label = other.subtasks[now].label
-    return replace(sample, snapshot=snapshot, subtask=label, sources=(other,) * len(steps))
+    return replace(sample, snapshot=snapshot, subtask=_label(sample, other), sources=(other,) * len(steps))
+
+
+def with_replayed_memory(
+    sample: Sample, other: Episode, counterfactual_steps: int, replay: Callable[[], Replay]
+) -> Sample:
+    """As `with_memory_of`, for a memory of one's own: with what it held of `other` at the same point.
+
+    replay: replays that memory on `other`; it is only called where the memory can be exchanged.
+    """
+    if not _can_be_exchanged(sample, other, counterfactual_steps):
+        return sample
+    held = replay()[_same_point(sample.episode, other, sample.snapshot.step)]
+    if len(held.recent) != len(sample.snapshot.recent):
+        return sample  # one of the windows is not full yet, and nothing is older than it
+    snapshot = replace(sample.snapshot, keyframes=held.keyframes, past_subtasks=held.past_subtasks)
+    return replace(sample, snapshot=snapshot, subtask=_label(sample, other), sources=(other,) * len(held.keyframes))
+
+
+def _can_be_exchanged(sample: Sample, other: Episode, counterfactual_steps: int) -> bool:
+    own = sample.episode
+    same_length = len(own.subtasks) == len(other.subtasks)
+    return same_length and all(_fits(own, other, f.step, counterfactual_steps) for f in sample.snapshot.recent)
+
+
+def _label(sample: Sample, other: Episode) -> str:
+    """What is due in `other` where `sample` is."""
+    return other.subtasks[_span(sample.episode, sample.snapshot.step)].label
 
 
 def _fits(own: Episode, other: Episode, step: int, counterfactual_steps: int) -> bool:

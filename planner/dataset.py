@@ -11,29 +11,25 @@ and never looks at its memory.
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import io
 import itertools
 import json
-import os
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-import numpy as np
-
 from memory_bank import MemoryConfig
 from planner.branch_points import branch_points
-from planner.counterfactual import with_memory_of
+from planner.counterfactual import with_memory_of, with_replayed_memory
+from planner.image_store import ImageStore
 from planner.prompt import PromptConfig, render_answer, render_prompt
 from planner.replay import Replay, Sample, frame_at
 from predimem.core.episodes import Episode
 from predimem.core.files import AtomicWrite
+from predimem.core.frames import StepImages
 from predimem.core.seeds import refuse_evaluation_seed
-from predimem.core.types import Frame, MemorySnapshot
+from predimem.core.types import MemorySnapshot
 
 POOL_BATCHES = 32  # batches of equally long samples are cut from so many batches' worth of samples
 
@@ -164,10 +160,13 @@ class SampleMaker:
         made = 0
         while made < count:
             episode = rng.choice(self._episodes)
-            snapshots = Replay(episode, self._memory, self._nominations(episode, rng), self._lag(rng))
+            snapshots = self._replay(episode, rng)
             for _ in range(min(self._config.samples_per_replay, count - made)):
                 yield self._sample(episode, snapshots[self._step(episode, rng)], rng)
                 made += 1
+
+    def _replay(self, episode: Episode, rng: random.Random) -> Replay:
+        return Replay(episode, self._memory, self._nominations(episode, rng), self._lag(rng))
 
     def _step(self, episode: Episode, rng: random.Random) -> int:
         config, points = self._config, self._branch_points[id(episode)]
@@ -236,7 +235,10 @@ class SampleMaker:
         others = [e for e in self._episodes if e is not own and (e.task, e.instruction) == (own.task, own.instruction)]
         if not others:
             return sample
-        return with_memory_of(sample, rng.choice(others), self._config.counterfactual_steps, self._config.step_grid)
+        other, parted = rng.choice(others), self._config.counterfactual_steps
+        if self._memory.implementation is not None:  # what it would have kept of the other episode, it alone knows
+            return with_replayed_memory(sample, other, parted, lambda: self._replay(other, rng))
+        return with_memory_of(sample, other, parted, self._config.step_grid)
 
     def _with_other_cue(self, sample: Sample, rng: random.Random) -> Sample:
         """The same moment, remembered with another episode's cue; unchanged if it shows no cue."""
@@ -250,6 +252,12 @@ class SampleMaker:
         others = [(e, step) for e, step in self._cues if e.goal in possible]
         if not cues or not others:
             return sample
+        if any(not isinstance(sample.snapshot.keyframes[i].images, StepImages) for i in cues):
+            raise DatasetError(
+                f"{self._memory.implementation} shows keyframes that are no images of the episode, so a cue cannot be "
+                "exchanged for another episode's: set dataset: {counterfactual: progress}, which exchanges the "
+                "whole memory, or counterfactual_probability: 0"
+            )
         other, step = rng.choice(others)
         keyframes, sources = list(sample.snapshot.keyframes), list(sample.sources)
         for i in cues:
@@ -308,14 +316,14 @@ def write_jsonl(
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "train.jsonl"
     shared = images is not None
-    store = _ImageStore(images.resolve() if shared else folder.resolve() / "images", config.image_format, shared)
+    store = ImageStore(images.resolve() if shared else folder.resolve() / "images", config.image_format, shared)
     with AtomicWrite(path) as partial, partial.open("w") as file:
         for number, sample in enumerate(samples):
             file.write(json.dumps(_record(number, sample, prompt, store)) + "\n")
     return path
 
 
-def _record(number: int, sample: Sample, prompt: PromptConfig, store: _ImageStore) -> dict[str, Any]:
+def _record(number: int, sample: Sample, prompt: PromptConfig, store: ImageStore) -> dict[str, Any]:
     episode, snapshot = sample.episode, sample.snapshot
     recent = tuple(store.named(episode, frame, prompt.cameras) for frame in snapshot.recent)
     shown = zip(sample.sources, snapshot.keyframes, strict=True) if prompt.keyframes else ()
@@ -341,48 +349,6 @@ def _record(number: int, sample: Sample, prompt: PromptConfig, store: _ImageStor
             "counterfactual": sample.counterfactual,
         },
     }
-
-
-class _ImageStore:
-    """Images of the JSONL: files written once each, or base64 strings."""
-
-    def __init__(self, folder: Path, image_format: str, shared: bool):
-        self._folder = folder
-        self._format = image_format
-        self._shared = shared
-        self._written: dict[tuple[int, int, str], str] = {}
-
-    def named(self, episode: Episode, frame: Frame, cameras: Sequence[str]) -> Frame:
-        """The frame with what stands for its images in the JSONL; they are read only if that is not known yet."""
-        images: Any = {camera: self.put(episode, frame, camera) for camera in cameras if camera in frame.images}
-        return replace(frame, images=images)
-
-    def put(self, episode: Episode, frame: Frame, camera: str) -> str:
-        """A path, or the image itself."""
-        if self._format == "base64":
-            return "data:image/png;base64," + base64.b64encode(_png(frame.images[camera])).decode()
-        key = (id(episode), frame.step, camera)
-        if key not in self._written:
-            image, path = frame.images[camera], self._path(episode, frame, camera)
-            if not (self._shared and path.is_file()):
-                with AtomicWrite(path, f".{os.getpid()}.partial") as partial:  # another training may write the same one
-                    partial.write_bytes(_png(image))
-            self._written[key] = str(path)
-        return self._written[key]
-
-    def _path(self, episode: Episode, frame: Frame, camera: str) -> Path:
-        if self._shared:
-            name = hashlib.blake2b(np.ascontiguousarray(frame.images[camera]).data, digest_size=12).hexdigest()
-            return self._folder / name[:2] / f"{name[2:]}.png"
-        return self._folder / episode.task / f"seed{episode.seed:010d}" / f"{frame.step:06d}_{camera}.png"
-
-
-def _png(image: np.ndarray) -> bytes:
-    from PIL import Image
-
-    buffer = io.BytesIO()
-    Image.fromarray(image).save(buffer, "PNG", compress_level=1)
-    return buffer.getvalue()
 
 
 def _goals_by_task(episodes: Sequence[Episode]) -> dict[str, set[str]]:

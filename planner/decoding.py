@@ -43,13 +43,17 @@ class QwenPlanner:
 
     def __init__(self, model: Any, processor: Any, spec: PlannerSpec, timesteps: int = 128):
         self.spec = spec
-        self._model = model.eval()
+        self._model, self._processor, self._timesteps = model.eval(), processor, timesteps
         self._tokenizer = processor.tokenizer
         self._end = processor.tokenizer.convert_tokens_to_ids(_END)
         self._reader = ImageReader(model, processor.image_processor, spec.prompt, timesteps)
         self._inputs = InputReader(processor, spec.prompt, self._reader, model.config.image_token_id)
         self._forward = TextForward(model)
         self._last: OrderedDict[str, _LastAnswer] = OrderedDict()
+
+    def with_spec(self, spec: PlannerSpec) -> QwenPlanner:
+        """A planner of the same weights with another prompt (`planner.checkpoint.changed_spec`)."""
+        return QwenPlanner(self._model, self._processor, spec, self._timesteps)
 
     def plan(self, snapshot: MemorySnapshot) -> Plan:
         """The plan for a snapshot. An answer that is not the JSON asked for becomes `Plan.error`."""
@@ -95,12 +99,17 @@ class QwenPlanner:
 
 
 def load_planner(
-    path: str | Path, device: str = "cpu", timesteps: int = 128, threads: int | None = None
+    path: str | Path,
+    device: str = "cpu",
+    timesteps: int = 128,
+    threads: int | None = None,
+    spec: PlannerSpec | None = None,
 ) -> QwenPlanner:
     """Loads a planner from an exported folder, in float32 on the CPU and in bfloat16 elsewhere.
 
     timesteps: see `QwenPlanner`.
     threads: torch keeps to so many threads in this process from then on; None leaves them as they are.
+    spec: in place of the folder's (`planner.checkpoint.changed_spec`).
 
     Raises PlannerCheckpointError if the folder, a file or a weight is missing, or a file is truncated.
     """
@@ -116,7 +125,7 @@ def load_planner(
         raise PlannerCheckpointError(
             f"planner weights not found: {folder} is no folder. Train one with `predimem train planner`"
         )
-    spec = read_spec(folder)
+    spec = spec or read_spec(folder)
     dtype = torch.float32 if device == "cpu" else torch.bfloat16
     try:
         if spec.drawn_seed is not None:

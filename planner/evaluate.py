@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from memory_bank import MemoryBank, MemoryConfig
+from memory_bank import MemoryConfig, make_memory
 from planner.replay import observation_at
 from predimem.core.episodes import Episode
-from predimem.core.interfaces import Planner
+from predimem.core.interfaces import FullMemory, Planner
 from predimem.core.types import Plan
 
 
@@ -85,7 +85,7 @@ def replay_planner(
     first_right, all_right, cue_kept = [], [], []
     stored, matched, annotated, recalled, invalid = 0, 0, 0, 0, 0
     for episode in episodes:
-        bank = MemoryBank(memory)
+        bank = make_memory(memory)
         bank.reset(f"{episode.task}-{episode.seed}", episode.instruction)
         goals = []
         for step, plan, seconds in replay_plans(planner, bank, episode, config.latency_steps):
@@ -125,7 +125,7 @@ def replay_planner(
 
 
 def replay_plans(
-    planner: Planner, bank: MemoryBank, episode: Episode, latency_steps: int
+    planner: Planner, bank: FullMemory, episode: Episode, latency_steps: int
 ) -> Iterator[tuple[int, Plan, float]]:
     """Yields (step of the snapshot, plan, seconds). A plan is written into the bank when it arrives."""
     pending: tuple[int, Plan] | None = None

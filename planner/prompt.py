@@ -32,8 +32,8 @@ class PromptConfig:
     keyframes: False is the ablation whose prompt has no keyframe section.
     image_patch_size: the vision tower's, by which qwen-vl-utils sizes the images.
     past_subtasks: True adds the section of the text memory.
-    timestamps: step and time since the start, or seconds relative to now. Scripted demonstrations keep time so well
-        that the clock alone tells how far they have got: a planner that sees it learns to read it in place of its
+    timestamps: step and time since the start, seconds relative to now, or none. Scripted demonstrations keep time so
+        well that the clock alone tells how far they have got: a planner that sees it learns to read it in place of its
         memory.
 
     The fields of `FOLLOWS_MEMORY` say what the memory config says; a config file leaves them out.
@@ -44,7 +44,7 @@ class PromptConfig:
     keyframes: bool = MemoryConfig.keyframes
     image_patch_size: int = 16
     past_subtasks: bool = MemoryConfig.past_subtasks
-    timestamps: Literal["absolute", "relative"] = "absolute"
+    timestamps: Literal["absolute", "relative", "none"] = "absolute"
 
     def __post_init__(self) -> None:
         if not self.cameras or len(set(self.cameras)) != len(self.cameras):
@@ -200,6 +200,8 @@ def _camera_order(config: PromptConfig) -> str:
 
 
 def _timestep(frame: Frame, now_s: float, config: PromptConfig) -> str:
+    if config.timestamps == "none":
+        return IMAGE_TAG * len(config.cameras)
     if config.timestamps == "relative":
         return f"{frame.time_s - now_s:+.1f} s: {IMAGE_TAG * len(config.cameras)}"
     return f"step {frame.step} ({frame.time_s:.2f} s): {IMAGE_TAG * len(config.cameras)}"

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from memory_bank import MemoryBank, MemoryConfig
+from memory_bank import MemoryConfig, make_memory
 from planner.dataset import keyframe_targets
 from planner.evaluate import replay_plans
 from predimem.core.episodes import Episode
@@ -93,7 +93,7 @@ def track_planner(
     config = config or TrackingConfig()
     tracks = []
     for episode in episodes:
-        bank = MemoryBank(memory)
+        bank = make_memory(memory)
         bank.reset(f"{episode.task}-{episode.seed}", episode.instruction)
         plans = replay_plans(planner, bank, episode, config.latency_steps)
         answers = [(step, plan.subtask) for step, plan, _ in plans]

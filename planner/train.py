@@ -23,7 +23,7 @@ from typing import Any
 
 from memory_bank import MemoryConfig
 from planner.checkpoint import PlannerSpec
-from planner.continuing import claim_features, take_weights
+from planner.continuing import claim_features, extended_tokenizer, take_weights
 from planner.dataset import DatasetConfig, split_episodes, write_training_data
 from planner.model import ObjectiveConfig, PrediMemForConditionalGeneration
 from planner.prompt import PromptConfig, check_agreement, follow_memory
@@ -175,8 +175,12 @@ class _Run:
             if config.base.pretrained is not None:
                 link_pretrained_base(partial, config.base.pretrained, config.objective)
             else:
-                vision = self._vision() if config.continue_from is None else None
-                make_tiny_base(partial, config.base, config.prompt, config.objective, vision, config.seed)
+                before, vision = None, None
+                if config.continue_from is None:
+                    vision = self._vision()
+                else:
+                    before = extended_tokenizer(Path(config.continue_from), config.base.tokenizer, config.prompt)
+                make_tiny_base(partial, config.base, config.prompt, config.objective, vision, config.seed, before)
             if config.continue_from is not None:
                 tower, new = take_weights(partial, Path(config.continue_from))
                 if new:

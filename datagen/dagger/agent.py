@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from datagen.dagger.config import PlannerDaggerConfig
-from memory_bank import MemoryBank, MemoryConfig
+from memory_bank import MemoryConfig, make_memory
 from predimem.agent.clock import SimulatedClock
 from predimem.agent.config import ORACLE, SCRIPTED
 from predimem.agent.dual_system import DualSystemAgent, DualSystemConfig
@@ -45,7 +45,7 @@ def make_agent(
     clock = SimulatedClock(0, config.s2_latency_steps)
     settings = DualSystemConfig(plan_every_steps=config.plan_every_steps)
     still = lambda last: hold if last is None else last  # noqa: E731
-    return DualSystemAgent(MemoryBank(memory), PlannerWorker(planner, clock), policy, clock, still, settings)
+    return DualSystemAgent(make_memory(memory), PlannerWorker(planner, clock), policy, clock, still, settings)
 
 
 def _folder(name: str) -> Path:

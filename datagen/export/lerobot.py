@@ -22,11 +22,13 @@ from typing import Any
 
 import numpy as np
 
-from datagen.export.arena_state import DIM, NAMES
-from datagen.export.lerobot_stats import column_stats, image_stats, merge_stats
+from datagen.export.dimensions import dimension_names
+from datagen.export.lerobot_language import FEATURES, language_columns
+from datagen.export.lerobot_stats import column_stats, exact_quantiles, image_stats, merge_stats
+from datagen.export.lerobot_tables import column_names, read_column, read_row, write_columns, write_names, write_row
 from datagen.export.video import CODEC, PIXEL_FORMAT, write_video
 from predimem.core.episodes import Episode, EpisodeError, Frames, episode_checksum, list_episodes, load_episode
-from predimem.core.files import AtomicWrite, write_json
+from predimem.core.files import write_json
 
 VERSION = "v3.0"
 CHUNK = 1000  # files of a chunk
@@ -44,17 +46,21 @@ SCALARS = {
 }
 
 
-def export_lerobot(episodes: str | Path, out: str | Path, robot: str = "panda", progress: bool = True) -> int:
+def export_lerobot(
+    episodes: str | Path, out: str | Path, robot: str = "panda", language: bool = False, progress: bool = True
+) -> int:
     """Write all episodes below the folder `episodes` to the data set `out`; how many there are.
 
-    Raises EpisodeError for episodes that do not fit together (cameras, sizes, rate) or have steps without
-    a subtask, and ValueError where `out` holds a whole data set, other files, or one of other episodes.
+    language: write the subtasks as LeRobot 0.6 wants them as well (`lerobot_language`).
+    Raises EpisodeError for episodes that do not fit together (cameras, sizes, rate, names of numbers) or have
+    steps without a subtask, and ValueError where `out` holds a whole data set, other files, one of other episodes, or
+    one that was begun with another `language`.
     """
     from tqdm import tqdm
 
     out, paths = Path(out), list_episodes(episodes)
     _check_out(out, len(paths))
-    export = _Export(out, _features(load_episode(paths[0], verify=False), paths[0]))
+    export = _Export(out, _features(load_episode(paths[0], verify=False), paths[0]), language)
     for path in tqdm(paths, unit="episode", disable=not progress):
         export.add(path)
     export.finish(robot)
@@ -67,6 +73,7 @@ class _Export:
 
     out: Path
     features: dict[str, Any]
+    language: bool
     rows: list[dict[str, Any]] = field(default_factory=list)
     tasks: dict[str, int] = field(default_factory=dict)
     subtasks: dict[str, int] = field(default_factory=dict)
@@ -74,27 +81,41 @@ class _Export:
 
     def add(self, path: Path) -> None:
         number, checksum = len(self.rows), episode_checksum(path)
-        row = _read_row(self.out / ROW.format(**_file(number)))
+        row = read_row(self.out / ROW.format(**_file(number)))
         if row is None:
             row = self._write(path, number, checksum)
         elif row["source_checksum"] != checksum:
             raise ValueError(f"{self.out} was begun with other episodes: {path} is not its number {number}")
+        elif self.language != (FEATURES.keys() <= set(column_names(self._data(number)))):
+            begun = "without" if self.language else "with"
+            raise ValueError(f"{self.out} was begun {begun} --language: go on {begun} it, or choose another --out")
         else:
             self._index(row["tasks"], row["subtask_names"])
         self.rows.append(row)
         self.frames += row["length"]
 
     def finish(self, robot: str) -> None:
-        _write_names(self.out / "meta/tasks.parquet", "task", self.tasks)
-        _write_names(self.out / "meta/subtasks.parquet", "subtask", self.subtasks)
+        write_names(self.out / "meta/tasks.parquet", "task", self.tasks)
+        write_names(self.out / "meta/subtasks.parquet", "subtask", self.subtasks)
         stats = {}
-        for name in self.features:
+        for name, feature in self.features.items():
             prefix = f"stats/{name}/"
             keys = [key for key in self.rows[0] if key.startswith(prefix)]
             parts = [{key.removeprefix(prefix): np.array(row[key]) for key in keys} for row in self.rows]
-            stats[name] = {key: value.tolist() for key, value in merge_stats(parts).items()}
+            merged = merge_stats(parts)
+            if feature["dtype"] != "video":
+                merged |= self._quantiles(name, feature["shape"][0])
+            stats[name] = {key: value.tolist() for key, value in merged.items()}
         write_json(self.out / "meta/stats.json", stats, indent=1)
         write_json(self.out / "meta/info.json", self._info(robot), indent=1)
+
+    def _quantiles(self, name: str, dim: int) -> dict[str, np.ndarray]:
+        """Of all values of a column, read back, so that an export that was interrupted has them as well."""
+        lengths = [row["length"] for row in self.rows]
+        return exact_quantiles(lambda number: read_column(self._data(number), name), lengths, dim)
+
+    def _data(self, number: int) -> Path:
+        return self.out / DATA.format(**_file(number))
 
     def _index(self, tasks: Sequence[str], subtasks: Sequence[str]) -> None:
         for known, names in ((self.tasks, tasks), (self.subtasks, subtasks)):
@@ -105,16 +126,18 @@ class _Export:
         episode = load_episode(path)
         if _features(episode, path) != self.features:
             raise EpisodeError(
-                f"{path}: cameras, sizes or rate differ from the first episode's: export such episodes apart"
+                f"{path}: cameras, sizes, rate or names of numbers differ from the first episode's: export such "
+                "episodes apart"
             )
         self._index([episode.instruction], [span.label for span in episode.subtasks])
         columns = self._columns(episode, number, path)
         for camera, frames in episode.images.items():
             key = f"observation.images.{camera}"
             write_video(self.out / VIDEO.format(video_key=key, **_file(number)), frames, round(episode.control_hz))
-        _write_columns(self.out / DATA.format(**_file(number)), columns)
+        language = language_columns(episode.subtasks, episode.control_hz, len(episode)) if self.language else {}
+        write_columns(self._data(number), columns | language)
         row = self._row(episode, number, checksum) | _row_stats(columns, episode.images)
-        _write_parquet(self.out / ROW.format(**_file(number)), _table([row]))
+        write_row(self.out / ROW.format(**_file(number)), row)
         return row
 
     def _columns(self, episode: Episode, number: int, path: Path) -> dict[str, np.ndarray]:
@@ -178,7 +201,7 @@ class _Export:
             "splits": {"train": f"0:{len(self.rows)}"},
             "data_path": DATA,
             "video_path": VIDEO,
-            "features": self.features,
+            "features": self.features | (FEATURES if self.language else {}),
         }
 
 
@@ -189,10 +212,10 @@ def _features(episode: Episode, path: Path) -> dict[str, Any]:
             f"{path}: expected images and a whole number of steps a second, got the cameras "
             f"{list(episode.images)} and {episode.control_hz} Hz"
         )
-    names = list(NAMES) if episode.state.shape[1] == DIM else None
+    state_names, action_names = dimension_names(episode, path)
     features: dict[str, Any] = {
-        "observation.state": {"dtype": "float32", "shape": [episode.state.shape[1]], "names": names},
-        "action": {"dtype": "float32", "shape": [episode.actions.shape[1]], "names": None},
+        "observation.state": {"dtype": "float32", "shape": [len(state_names)], "names": state_names},
+        "action": {"dtype": "float32", "shape": [len(action_names)], "names": action_names},
     }
     for camera in sorted(episode.images):
         height, width = episode.images[camera].shape[1:3]
@@ -232,42 +255,3 @@ def _row_stats(columns: Mapping[str, np.ndarray], images: Mapping[str, Frames]) 
     stats = {name: column_stats(values.reshape(len(values), -1)) for name, values in columns.items()}
     stats |= {f"observation.images.{camera}": image_stats(frames) for camera, frames in images.items()}
     return {f"stats/{name}/{key}": v.tolist() for name, values in stats.items() for key, v in values.items()}
-
-
-def _table(rows: list[dict[str, Any]]) -> Any:
-    import pyarrow
-
-    return pyarrow.Table.from_pylist(rows)
-
-
-def _write_columns(path: Path, columns: Mapping[str, np.ndarray]) -> None:
-    import pyarrow
-
-    arrays = {}
-    for name, values in columns.items():
-        flat = pyarrow.array(np.ascontiguousarray(values).reshape(-1))
-        arrays[name] = pyarrow.FixedSizeListArray.from_arrays(flat, values.shape[1]) if values.ndim == 2 else flat
-    _write_parquet(path, pyarrow.table(arrays))
-
-
-def _write_names(path: Path, kind: str, names: Mapping[str, int]) -> None:
-    """`names` as the table that pandas reads with the names as its index: so LeRobot looks them up."""
-    import pandas
-    import pyarrow
-
-    index = pandas.Index(list(names), name=kind, dtype=object)
-    frame = pandas.DataFrame({f"{kind}_index": np.array(list(names.values()), np.int64)}, index=index)
-    _write_parquet(path, pyarrow.Table.from_pandas(frame))
-
-
-def _write_parquet(path: Path, table: Any) -> None:
-    import pyarrow.parquet
-
-    with AtomicWrite(path) as partial:
-        pyarrow.parquet.write_table(table, partial)
-
-
-def _read_row(path: Path) -> dict[str, Any] | None:
-    import pyarrow.parquet
-
-    return pyarrow.parquet.ParquetFile(path).read().to_pylist()[0] if path.exists() else None

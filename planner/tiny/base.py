@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from transformers import (
+    Qwen2Tokenizer,
     Qwen2VLImageProcessor,
     Qwen3VLConfig,
     Qwen3VLProcessor,
@@ -21,7 +22,8 @@ from transformers import (
 
 from planner.model import CONFIG_KEY, ObjectiveConfig, PrediMemForConditionalGeneration
 from planner.prompt import PromptConfig
-from planner.tiny.tokenizer import CHAT_TEMPLATE, TokenizerConfig, answer_token_ids, train_tokenizer
+from planner.tiny.tokenizer import CHAT_TEMPLATE, answer_token_ids, train_tokenizer
+from planner.tiny.tokenizer_config import TokenizerConfig
 
 
 @dataclass(frozen=True)
@@ -61,9 +63,12 @@ class BaseConfig:
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
 
 
-def tiny_processor(config: BaseConfig, prompt: PromptConfig) -> Qwen3VLProcessor:
-    """The tokenizer trained for this prompt, with Qwen3-VL's image processor at the tiny patch size."""
-    tokenizer = train_tokenizer(config.tokenizer, prompt)
+def tiny_processor(
+    config: BaseConfig, prompt: PromptConfig, tokenizer: Qwen2Tokenizer | None = None
+) -> Qwen3VLProcessor:
+    """A tokenizer, or else one that is trained for this prompt, with Qwen3-VL's image processor at the tiny patch
+    size."""
+    tokenizer = train_tokenizer(config.tokenizer, prompt) if tokenizer is None else tokenizer
     tiny = config.tiny
     cell = (tiny.patch_size * tiny.merge_size) ** 2
     sizes = {
@@ -138,12 +143,14 @@ def make_tiny_base(
     objective: ObjectiveConfig,
     vision: dict[str, torch.Tensor] | None,
     seed: int,
+    tokenizer: Qwen2Tokenizer | None = None,
 ) -> None:
     """Write a tiny base checkpoint, its text part initialised by `seed`.
 
     vision: the pretrained tower's state dict, or None for a random one.
+    tokenizer: one that knows the prompt and the labels of `config`; None trains one.
     """
-    processor = tiny_processor(config, prompt)
+    processor = tiny_processor(config, prompt, tokenizer)
     ids = answer_token_ids(processor.tokenizer, config.tokenizer)
     objective = replace(objective, answer_token_ids=ids)
     torch.manual_seed(seed)

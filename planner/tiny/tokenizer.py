@@ -7,9 +7,7 @@ tokens. The result is a stock Hugging Face tokenizer, which any loader reads.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tokenizers import AddedToken, Tokenizer, decoders, normalizers, pre_tokenizers, trainers
@@ -19,6 +17,7 @@ from transformers import Qwen2Tokenizer
 from transformers.models.qwen2.tokenization_qwen2 import PRETOKENIZE_REGEX
 
 from planner.prompt import PromptConfig, fixed_phrases, render_answer, system_prompt
+from planner.tiny.tokenizer_config import TokenizerConfig
 
 SPECIAL_TOKENS = (
     "<|endoftext|>",
@@ -45,48 +44,6 @@ CHAT_TEMPLATE = (
 )
 
 
-@dataclass(frozen=True)
-class TokenizerConfig:
-    """What the tokenizer must spell well.
-
-    vocab_size: an upper bound of the vocabulary, without special tokens and phrases.
-    instructions: the global tasks; `{name}` stands for every word of the list `words[name]`.
-    subtasks: the answers; `{name}` means the same here.
-    words: lists of words by name. They also say which tokens decide an answer (`deciding_words`).
-    label_tokens: every subtask is one token of its own, so that naming it is one decision. Then these tokens decide an
-        answer.
-    block_tokens: the lines that never change are one token together, and a relative time is two tokens. Without it,
-        each of these lines is a token.
-    """
-
-    vocab_size: int = 640
-    instructions: tuple[str, ...] = ()
-    subtasks: tuple[str, ...] = ()
-    words: dict[str, tuple[str, ...]] | None = None
-    label_tokens: bool = False
-    block_tokens: bool = False
-
-    def all_subtasks(self) -> list[str]:
-        """Every subtask with its words filled in."""
-        return self._filled(self.subtasks)
-
-    def all_instructions(self) -> list[str]:
-        """Every instruction with its words filled in. A name that stands twice gets the same word in both places."""
-        return self._filled(self.instructions)
-
-    def deciding_words(self) -> list[str]:
-        return [word for values in (self.words or {}).values() for word in values]
-
-    def _filled(self, templates: Sequence[str]) -> list[str]:
-        words = self.words or {}
-        filled = []
-        for template in templates:
-            used = [name for name in words if f"{{{name}}}" in template]
-            for choice in itertools.product(*(words[name] for name in used)):
-                filled.append(template.format(**dict(zip(used, choice, strict=True))))
-        return filled
-
-
 def train_tokenizer(config: TokenizerConfig, prompt: PromptConfig) -> Qwen2Tokenizer:
     """A tokenizer for this prompt. Raises ValueError if it spells a deciding word badly."""
     bpe = Tokenizer(BPE())
@@ -105,12 +62,7 @@ def train_tokenizer(config: TokenizerConfig, prompt: PromptConfig) -> Qwen2Token
     )
     bpe.train_from_iterator(_corpus(config, prompt) * 4, trainer)
     bpe.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in SPECIAL_TOKENS])
-    phrases = fixed_phrases(prompt, config.instructions)
-    if config.block_tokens:
-        phrases = _blocks(prompt) + phrases + _times(prompt)
-    if config.label_tokens:
-        phrases += config.all_subtasks()
-    bpe.add_tokens([AddedToken(phrase, normalized=False) for phrase in phrases])
+    bpe.add_tokens([AddedToken(phrase, normalized=False) for phrase in _phrases(config, prompt)])
     tokenizer = Qwen2Tokenizer(
         tokenizer_object=bpe,
         eos_token=END_OF_ANSWER,
@@ -121,6 +73,21 @@ def train_tokenizer(config: TokenizerConfig, prompt: PromptConfig) -> Qwen2Token
     tokenizer.chat_template = CHAT_TEMPLATE
     answer_token_ids(tokenizer, config)
     return tokenizer
+
+
+def extend_tokenizer(tokenizer: Qwen2Tokenizer, config: TokenizerConfig, prompt: PromptConfig) -> list[str]:
+    """Add the phrases of this config to the tokenizer of a planner that lacks them; what was added.
+
+    Known tokens keep their numbers, so that what the planner has read so far is read as before. A deciding word that
+    it would spell with more than two tokens becomes one.
+    """
+    known = tokenizer.get_vocab()
+    new = [phrase for phrase in dict.fromkeys(_phrases(config, prompt)) if phrase not in known]
+    if not config.label_tokens:
+        words = (f" {word}" for word in dict.fromkeys(config.deciding_words()))
+        new += [word for word in words if len(tokenizer(word, add_special_tokens=False).input_ids) > 2]
+    tokenizer.add_tokens([AddedToken(phrase, normalized=False) for phrase in new])
+    return new
 
 
 def answer_token_ids(tokenizer: Qwen2Tokenizer, config: TokenizerConfig) -> tuple[int, ...]:
@@ -147,6 +114,14 @@ def deciding_token_ids(tokenizer: Qwen2Tokenizer, words: Sequence[str]) -> tuple
             raise ValueError(f"{word!r} takes {len(tokens)} tokens: raise the tokenizer's vocab_size")
         ids += tokens
     return tuple(dict.fromkeys(ids))
+
+
+def _phrases(config: TokenizerConfig, prompt: PromptConfig) -> list[str]:
+    """What is one token, in the order of their numbers."""
+    phrases = fixed_phrases(prompt, config.instructions)
+    if config.block_tokens:
+        phrases = _blocks(prompt) + phrases + _times(prompt)
+    return phrases + config.all_subtasks() if config.label_tokens else phrases
 
 
 def _blocks(prompt: PromptConfig) -> list[str]:

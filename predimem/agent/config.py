@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memory_bank import MemoryConfig
+from predimem.core.own_code import full_place, is_place
 
 ORACLE = "oracle"  # the oracle planner, which says the ground-truth subtask
 INSTRUCTION = "instruction"  # no planner: the subtask is the whole instruction
@@ -21,11 +22,15 @@ _FORMER_PLANNERS = {"truth": ORACLE}
 class AgentConfig:
     """A planner (S2) and a low-level policy (S1) in the asynchronous runtime.
 
-    planner: `oracle` (ground-truth subtasks), `instruction` (no planner: a reactive policy), or the folder of its
-    weights. `truth`, its former name, is read as `oracle`.
+    planner: `oracle` (ground-truth subtasks), `instruction` (no planner: a reactive policy), the folder of its
+    weights, or the place of a class or function of your own that makes one (`my_planner.py:MyPlanner`,
+    `package.module:make_planner`). `truth`, the former name of `oracle`, is read as well.
     actor: `skills` (scripted skills), `expert` (the memoryless expert), or the folder of its weights. Folders are
     names below the root of weights, such as `arena-planner`.
-    memory: what differs from the memory that the planner was trained with, as in `MemoryConfig`.
+    planner_options: what a planner of your own is made with, by the names of its arguments.
+    memory: what differs from the memory that the planner was trained with, as in `MemoryConfig`. In YAML
+    `memory: file.py:Class` names a memory of one's own.
+    prompt: what differs from the prompt that the planner was trained with, as in `PromptConfig`; it follows the memory.
     s2_latency_steps: the planner's latency in simulated time; null: that of all agents.
     camera_every: control steps from one image to the next; null: as often as planner and actor need them.
     slip_probability: with the actor `skills`, the probability with which a thing that cannot be poured slips out of
@@ -36,7 +41,9 @@ class AgentConfig:
 
     planner: str
     actor: str
+    planner_options: dict[str, Any] = field(default_factory=dict)
     memory: dict[str, Any] = field(default_factory=dict)
+    prompt: dict[str, Any] = field(default_factory=dict)
     s2_latency_steps: int | None = None
     camera_every: int | None = None
     slip_probability: float = 0.0
@@ -47,8 +54,20 @@ class AgentConfig:
         object.__setattr__(self, "planner", _FORMER_PLANNERS.get(self.planner, self.planner))
         if self.planner == INSTRUCTION and self.actor in SCRIPTED:
             raise ValueError(f"actor: {self.actor} carries out subtasks, and the planner `instruction` names none")
-        if self.planner in (ORACLE, INSTRUCTION) and self.memory:
-            raise ValueError(f"memory: the planner {self.planner!r} has none")
+        for name in ("memory", "prompt"):
+            if self.planner in (ORACLE, INSTRUCTION) and getattr(self, name):
+                raise ValueError(f"{name}: the planner {self.planner!r} has none")
+        if self.planner_options and not self.has_own_planner:
+            raise ValueError(
+                f"planner_options: they are for a planner of your own, such as my_planner.py:MyPlanner; "
+                f"{self.planner!r} has none"
+            )
+        if self.prompt and self.has_own_planner:
+            raise ValueError("prompt: a planner of your own writes its own prompt; give it planner_options")
+        place = self.memory.get("implementation")
+        if isinstance(place, str):
+            place = full_place(place, "memory: implementation")
+            object.__setattr__(self, "memory", self.memory | {"implementation": place})
         if self.camera_every is not None and self.camera_every < 1:
             raise ValueError(f"camera_every: expected at least 1, got {self.camera_every}")
         if not 0 <= self.slip_probability <= 1 or (self.slip_probability and self.actor != SKILLS):
@@ -63,9 +82,14 @@ class AgentConfig:
         return self.actor in SCRIPTED
 
     @property
+    def has_own_planner(self) -> bool:
+        """Whether its planner is made by code that the config names."""
+        return is_place(self.planner)
+
+    @property
     def weights(self) -> tuple[str, ...]:
         """The folders of weights that this agent needs."""
-        planner = () if self.planner in (ORACLE, INSTRUCTION) else (self.planner,)
+        planner = () if self.planner in (ORACLE, INSTRUCTION) or self.has_own_planner else (self.planner,)
         return (*planner, *(() if self.is_scripted else (self.actor,)))
 
     def images_every(self, plan_every_steps: int, actor_camera_every: int) -> int | None:

@@ -15,11 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from memory_bank import MemoryBank
 from predimem.agent.action_queue import ActionQueue
 from predimem.agent.clock import Clock
 from predimem.agent.worker import Answer, PlannerWorker
-from predimem.core.interfaces import Policy
+from predimem.core.interfaces import FullMemory, Policy
 from predimem.core.types import ActionChunk, Observation, Plan, Tick
 
 HoldAction = Callable[[np.ndarray | None], np.ndarray]
@@ -65,7 +64,7 @@ class DualSystemAgent:
 
     def __init__(
         self,
-        bank: MemoryBank,
+        bank: FullMemory,
         worker: PlannerWorker,
         policy: Policy,
         clock: Clock,
@@ -99,7 +98,7 @@ class DualSystemAgent:
         return self._last_tick
 
     @property
-    def bank(self) -> MemoryBank:
+    def bank(self) -> FullMemory:
         return self._bank
 
     def resume(self, plan: Plan) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import tempfile
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from predimem.cli.agents import played_by
+from predimem.cli.agents import played_by, warn_of_unseen
 from predimem.cli.options import Agents, BenchmarkOption, Out, Tasks, Weights, split
 
 if TYPE_CHECKING:
@@ -166,6 +167,7 @@ def play_settings(
     names = tuple(benchmark.task_name(task) for task in tasks)
     horizons = {name: steps for task, name in zip(tasks, names, strict=True) if (steps := benchmark.horizon(task))}
     config = replace(config, tasks=names, horizons=horizons)
+    warn_of_unseen(settings, tasks, play)
     play = replace(play, task_files=task_files(settings.benchmark, tasks))
     benchmark.prepare(bool(videos or settings.clips or any(play.images_every(agent) for agent in agents)))
     return run_evaluation(config, functools.partial(BenchmarkPlayer, play), benchmark.categories(tasks))
@@ -189,14 +191,17 @@ def _verify(path: Path, sample: int, seed: int, workers: int, weights: str | Non
     from predimem.evaluation.run.benchmark_player import BenchmarkPlayer
     from predimem.evaluation.run.config import played_with, read_results
     from predimem.evaluation.run.names import check_weights
+    from predimem.evaluation.run.task_records import write_task_files
     from predimem.evaluation.run.verify import format_verification, verify_results
 
     results = read_results(path)
-    play = played_with(results, str(path), weights)
-    check_weights(tuple(play.agent_configs), play)
-    load_benchmark(play.benchmark).prepare(any(play.images_every(agent) for agent in play.agent_configs))
-    make_player = functools.partial(BenchmarkPlayer, play)
-    verification = verify_results(path, make_player, sample, seed, workers)
+    with tempfile.TemporaryDirectory(prefix="predimem-tasks-") as folder:
+        tasks = write_task_files(results["provenance"].get("task_files", {}), Path(folder), str(path))
+        play = played_with(results, str(path), weights, tasks)
+        check_weights(tuple(play.agent_configs), play)
+        load_benchmark(play.benchmark).prepare(any(play.images_every(agent) for agent in play.agent_configs))
+        make_player = functools.partial(BenchmarkPlayer, play)
+        verification = verify_results(path, make_player, sample, seed, workers)
     print(format_verification(verification))
     if verification.different:
         raise SystemExit(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -53,14 +54,26 @@ def export_sft(
 
 
 @export_app.command("robomemarena")
-def export_hdf5(episodes: Episodes, out: Out) -> None:
+def export_hdf5(
+    episodes: Episodes,
+    out: Out,
+    image_px: Annotated[
+        int | None,
+        typer.Option(help="Scale images to this width and height; RoboMemArena's builder takes 256 only."),
+    ] = None,
+) -> None:
     """Write RoboMemArena's HDF5 files, one for each subtask.
 
     After Ctrl-C the same command goes on where it was interrupted.
     """
-    from datagen.export.robomemarena import export_robomemarena
+    from datagen.export.robomemarena import BUILDER_PX, export_robomemarena
 
-    print(f"{export_robomemarena(episodes, out)} files in {out}")
+    files = export_robomemarena(episodes, out, image_px)
+    roots = sorted({str(file.parents[2]) for file in files})
+    print(f"{len(files)} files in {out}")
+    print(f"ROBOMEMARENA_DATA_ROOT is the folder of one category: {', '.join(roots)}")
+    if image_px not in (None, BUILDER_PX):
+        print(f"RoboMemArena's builder refuses images of {image_px} px: it takes {BUILDER_PX} only", file=sys.stderr)
 
 
 @export_app.command("lerobot")
@@ -68,6 +81,10 @@ def export_to_lerobot(
     episodes: Episodes,
     out: Out,
     robot: Annotated[str, typer.Option(help="The `robot_type` that LeRobot reads.")] = "panda",
+    language: Annotated[
+        bool,
+        typer.Option("--language", help="Write subtasks as LeRobot 0.6 wants them, too; LeRobot 0.4 cannot read that."),
+    ] = False,
 ) -> None:
     """Write a LeRobotDataset, version 3.0: parquet, MP4 and tables.
 
@@ -75,7 +92,7 @@ def export_to_lerobot(
     """
     from datagen.export.lerobot import export_lerobot
 
-    print(f"{export_lerobot(episodes, out, robot)} episodes in {out}")
+    print(f"{export_lerobot(episodes, out, robot, language)} episodes in {out}")
 
 
 @export_app.command("rerun")

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from predimem.cli.agents import played_by
+from predimem.cli.agents import played_by, warn_of_unseen
 from predimem.cli.options import Weights
 
 FILM_PX = 256
@@ -51,6 +51,7 @@ def play_one(
     played = load_benchmark(settings.benchmark)
     play = played_by(settings, [agent])
     name, files = played.task_name(task), task_files(settings.benchmark, [task])
+    warn_of_unseen(settings, [task], play)
     played.prepare(images=True)
     path = out if out.suffix == ".mp4" else out / f"{name}-{agent}-seed{seed}.mp4"
     with closing(BenchmarkPlayer(replace(play, task_files=files))) as player:

@@ -40,9 +40,23 @@ def train_planner(
 
 @app.command("arena")
 def train_arena(
-    config: Annotated[Path, typer.Option(help="YAML file that says what to train from which data.")] = Path(
-        "configs/train_arena.yaml"
-    ),
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            help="YAML file that says what to train from which data; default: configs/train_arena.yaml, with "
+            "--continue configs/continue_arena.yaml."
+        ),
+    ] = None,
+    tasks: Annotated[
+        str | None,
+        typer.Option(help="Tasks of the arena, or task files of your own, comma-separated; default: as in the config."),
+    ] = None,
+    go_on: Annotated[
+        bool, typer.Option("--continue", help="Go on from the weights that are there: for tasks of your own.")
+    ] = False,
+    weights: Annotated[
+        str | None, typer.Option(help="With --continue: the folder of the weights; default: the shipped ones.")
+    ] = None,
     out: Annotated[
         str | None, typer.Option(help="Folder for everything that the command writes; default: as in the config.")
     ] = None,
@@ -58,11 +72,13 @@ def train_arena(
     After Ctrl-C the same command goes on where it was interrupted.
     """
     from predimem.core.config import load_config
+    from predimem.pipelines.own_tasks import start_of
     from predimem.pipelines.retrain import RetrainConfig, choose_stages, plan_stages
     from predimem.pipelines.stages import is_done, run_stages, shown
 
-    recipe = load_config(RetrainConfig, config)
-    recipe = replace(recipe, out=out or recipe.out)
+    recipe = load_config(RetrainConfig, config or f"configs/{'continue' if go_on else 'train'}_arena.yaml")
+    recipe = replace(recipe, out=out or recipe.out, tasks=split(tasks) if tasks is not None else recipe.tasks)
+    recipe = replace(recipe, continue_from=start_of(recipe.continue_from, recipe.tasks, go_on, weights))
     stages = choose_stages(plan_stages(recipe), split(only))
     if dry_run:
         for number, stage in enumerate(stages, start=1):

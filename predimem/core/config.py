@@ -19,6 +19,7 @@ FORMER_FILES = {
     "datagen_scenes.yaml": "datagen_vision_data.yaml",
     "datagen_skills.yaml": "datagen_actor_data.yaml",
 }
+SHORT_FORMS = {"memory": "implementation"}  # `memory: file.py:Class` says `memory: {implementation: file.py:Class}`
 
 
 class ConfigError(ValueError):
@@ -35,13 +36,17 @@ def read_yaml(path: str | Path) -> Any:
 
     A mapping may say `extends: other.yaml`, a file relative to its own: it then only states what differs. Mappings
     are merged key by key, anything else replaces what it stands in for. A path such as `configs/datagen.yaml` that is
-    not below the working directory is the file of that name that comes with the package, also by its former name.
+    not below the working directory is the file of that name that comes with the package, also by its former name; so
+    is one after `extends`.
     """
     path = Path(path)
+    return _read(_shipped(path) or path, ())
+
+
+def _shipped(path: Path) -> Path | None:
+    """The file that comes with the package, if `path` is called like one and is not there."""
     shipped = PACKAGE / path.with_name(FORMER_FILES.get(path.name, path.name))
-    if not path.is_file() and path.parts[:1] == ("configs",) and shipped.is_file():
-        path = shipped
-    return _read(path, ())
+    return shipped if not path.is_file() and path.parts[:1] == ("configs",) and shipped.is_file() else None
 
 
 def _read(path: Path, before: tuple[Path, ...]) -> Any:
@@ -60,16 +65,19 @@ def _read(path: Path, before: tuple[Path, ...]) -> Any:
     parent = data.pop("extends")
     if not isinstance(parent, str):
         raise ConfigError(f"{path}: extends: expected the name of a YAML file, got {parent!r}")
-    base = _read(path.parent / parent, (*before, path.resolve()))
+    extended = path.parent / parent
+    if not extended.is_file():
+        extended = _shipped(Path(parent)) or extended
+    base = _read(extended, (*before, path.resolve()))
     if not isinstance(base, dict):
-        raise ConfigError(f"{path.parent / parent}, which {path} extends, is no mapping")
+        raise ConfigError(f"{extended}, which {path} extends, is no mapping")
     return merged(base, data)
 
 
 def merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     """`base` with `changes`, mappings merged key by key."""
-    result = dict(base)
-    for key, value in changes.items():
+    result = _in_full(base)
+    for key, value in _in_full(changes).items():
         old = result.get(key)
         result[key] = merged(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
     return result
@@ -84,7 +92,7 @@ def from_dict(cls: type[T], data: Any, where: str = "config") -> T:
     """
     if not isinstance(data, dict):
         raise ConfigError(f"{where}: expected a mapping for {cls.__name__}, got {type(data).__name__}")
-    data = renamed(data, getattr(cls, "FORMER_NAMES", {}), where)
+    data = _in_full(renamed(data, getattr(cls, "FORMER_NAMES", {}), where))
     complete = getattr(cls, "complete_data", None)
     data = data if complete is None else complete(data)
     fields = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
@@ -105,6 +113,12 @@ def renamed(data: dict[str, Any], former_names: Mapping[str, str], where: str) -
         if old in data and new in data:
             raise ConfigError(f"{where}: {old!r} is the former name of {new!r}; give one of them")
     return {former_names.get(key, key): value for key, value in data.items()}
+
+
+def _in_full(data: dict[str, Any]) -> dict[str, Any]:
+    """`data` with the mappings that `SHORT_FORMS` allows to be said in one word."""
+    words = {key for key, value in data.items() if key in SHORT_FORMS and isinstance(value, str)}
+    return {key: {SHORT_FORMS[key]: value} if key in words else value for key, value in data.items()}
 
 
 def in_todays_words(cls: type, data: dict[str, Any]) -> dict[str, Any]:

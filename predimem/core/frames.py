@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
@@ -160,3 +160,22 @@ class Frames:
     def __repr__(self) -> str:
         where = "memory" if isinstance(self.images, np.ndarray) else "a file"
         return f"Frames({list(self.shape)}, {len(self.images)} images in {where})"
+
+
+class StepImages(Mapping[str, np.ndarray]):
+    """The images of one step of an episode, by camera. Each is read when it is asked for, and nobody can change it."""
+
+    def __init__(self, images: Mapping[str, Frames], step: int) -> None:
+        self._images, self._step = images, step
+
+    def __getitem__(self, camera: str) -> np.ndarray:
+        return self._images[camera][self._step]
+
+    def __contains__(self, camera: object) -> bool:
+        return camera in self._images  # Mapping's own would read the image
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._images)
+
+    def __len__(self) -> int:
+        return len(self._images)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -21,6 +22,41 @@ class Policy(Protocol):
     """S1. Stateless: actions for the next H control steps, in the environment's physical units."""
 
     def infer(self, observation: Observation, subtask: str) -> ActionChunk: ...
+
+
+@runtime_checkable
+class Memory(Protocol):
+    """What the robot remembers of one episode. Only the control thread uses it (docs/guides/own-memory.md)."""
+
+    def reset(self, episode_id: str, instruction: str) -> None:
+        """Forget everything and begin an episode."""
+        ...
+
+    def observe(self, observation: Observation) -> None:
+        """Take in the images of one control step. Raises ValueError unless steps increase."""
+        ...
+
+    def nominate(self, steps: Iterable[int]) -> None:
+        """The planner nominates observed frames as keyframes, by their absolute steps. It may be ignored."""
+        ...
+
+    def snapshot(self) -> MemorySnapshot:
+        """What the planner may see now. Raises ValueError before the first observation."""
+        ...
+
+
+@runtime_checkable
+class FullMemory(Memory, Protocol):
+    """A memory with all that the runtime asks for; `memory_bank.make_memory` gives one."""
+
+    def note_subtask(self, subtask: str) -> None:
+        """The planner's answer, which is the current subtask from now on; it is told whenever a plan arrives."""
+        ...
+
+    @property
+    def keyframe_steps(self) -> tuple[int, ...]:
+        """The steps of the frames that are kept, oldest first, for figures and for those who watch."""
+        ...
 
 
 @runtime_checkable

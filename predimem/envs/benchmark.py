@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import importlib.util
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from predimem.core.interfaces import Agent, Environment
+from predimem.core.own_code import SUFFIX, is_place, load_file, load_object
 
 BENCHMARKS = {
     "mikasa": "predimem.envs.mikasa.benchmark:MIKASA",
@@ -126,6 +125,11 @@ class Benchmark(Protocol):
         """The absolute path of a task that is given as a file, None of any other."""
         return None
 
+    def subtasks(self, task: str) -> Sequence[str] | None:
+        """The labels of all subtasks that a planner may have to name in a task (name or file); None where they are not
+        known."""
+        return None
+
     def horizon(self, task: str) -> int | None:
         """The control steps that an episode takes at most; None where all tasks are as long."""
         return None
@@ -186,34 +190,23 @@ def load_benchmark(name: str) -> Benchmark:
 
     Raises ValueError where there is none.
     """
-    if name.endswith(".py"):
-        return _of_file(Path(name))
+    if name.endswith(SUFFIX):
+        return _of_file(name)
     place = BENCHMARKS.get(name, name)
-    if ":" not in place:
+    if not is_place(place):
         raise ValueError(
             f"unknown benchmark {name!r}; there are: {', '.join(BENCHMARKS)}; or name the Python file of your own"
         )
-    module, _, attribute = place.partition(":")
-    try:
-        return getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f"benchmark {name!r}: expected package.module:NAME; {error}") from error
+    return load_object(place, "benchmark")
 
 
 def benchmark_key(name: str) -> str:
     """What `load_benchmark` finds the same benchmark by in every process: files by their absolute path."""
-    return str(Path(name).resolve()) if name.endswith(".py") else name
+    return str(Path(name).resolve()) if name.endswith(SUFFIX) else name
 
 
-def _of_file(path: Path) -> Benchmark:
-    if not path.is_file():
-        raise ValueError(f"there is no file {path} with a benchmark")
-    module_name = f"predimem_benchmark_{path.stem}"
-    spec = importlib.util.spec_from_file_location(module_name, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[module_name] = module  # its experts are found by this name
-    spec.loader.exec_module(module)
+def _of_file(path: str) -> Benchmark:
+    module = load_file(path)
     if not hasattr(module, FILE_OBJECT):
         raise ValueError(f"{path} defines no {FILE_OBJECT}; expected an object of the protocol `Benchmark`")
     return getattr(module, FILE_OBJECT)

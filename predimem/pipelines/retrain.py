@@ -2,13 +2,14 @@
 
 Each stage is a command of `predimem` with a whole config of its own, which is written to `out`/configs. Planners are
 trained in rounds of DAgger: a perturbed oracle planner drives the first episodes, a planner is trained on them and
-drives the next ones, and so on. At the end all variants are trained on the episodes of all rounds.
+drives the next ones, and so on. At the end all variants are trained on the episodes of all rounds. With `continue_from`
+every training goes on from weights that are there, for tasks of one's own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,9 +18,11 @@ from planner.prompt import follow_memory
 from predimem.agent.config import ORACLE, SKILLS
 from predimem.core.config import ConfigError, merged, read_yaml, to_dict
 from predimem.core.seeds import check_training_seeds
+from predimem.pipelines.own_tasks import StartConfig, located, with_words_of
 
 DATA, PLANNER, ACTOR = "data", "planner", "actor"  # kinds of stages
 VISION_DATA, ACTOR_DATA, DAGGER = "vision-data", "actor-data", "dagger"  # names of stages, the last one with a number
+REHEARSAL = "rehearsal"
 FORMER_STAGES = {"scenes": VISION_DATA, "skills": ACTOR_DATA, "practice": DAGGER}
 
 
@@ -119,7 +122,8 @@ class RetrainConfig:
     planners, actor: how they are trained.
     out: where everything goes, weights in `out`/weights.
     workers: processes of simulators.
-    tasks: of the arena, for all data where nothing else is said; empty: those of the configs.
+    tasks: of the arena, or files of one's own, for all data where nothing else is said; empty: those of the configs.
+    continue_from: the weights that all trainings go on from; null: they start from nothing.
     """
 
     planners: PlannersConfig
@@ -127,10 +131,14 @@ class RetrainConfig:
     out: str = "runs/train/arena"
     workers: int = 2
     tasks: tuple[str, ...] = ()
+    continue_from: StartConfig | None = None
 
     def __post_init__(self) -> None:
         if self.workers < 1:
             raise ConfigError(f"workers: expected at least 1, got {self.workers}")
+        if self.continue_from is not None and self.planners.vision_data is not None:
+            raise ConfigError("planners: vision_data is for a new vision tower; with continue_from it has to be null")
+        object.__setattr__(self, "tasks", located(self.tasks))
 
 
 @dataclass(frozen=True)
@@ -212,6 +220,10 @@ class _Planners:
         if self.planners.demonstrations is not None:
             stages.append(_data(self.config, "demonstrations", self.planners.demonstrations, {}))
             self.data.append(stages[-1])
+        if start := self.config.continue_from:
+            rehearsal = _rehearsal(self.config, start)
+            self.data += rehearsal
+            stages += rehearsal
         driver: Stage | None = None
         for number, one in enumerate(self.planners.rounds):
             if number:
@@ -234,8 +246,12 @@ class _Planners:
         data, out = list(self.data), self.out / name
         changes = merged(self.planners.recipe_changes, {"out": str(out), "episodes": [str(s.result) for s in data]})
         plain = read_yaml(recipe)
+        changes = merged(changes, with_words_of(plain, self.config.tasks))
         if plain.get("vision") is None:  # a tower that is not trained
             changes.pop("vision", None)
+        elif start := self.config.continue_from:
+            changes = merged(changes, {"vision": {"directory": str(self.out / "features"), "scenes": None}})
+            changes["continue_from"] = str(start.planner_folder)
         else:
             scenes = str(self.vision_data[0].result) if self.vision_data else None
             changes = merged(changes, {"vision": {"directory": str(self.out / "vision"), "scenes": scenes}})
@@ -247,9 +263,11 @@ class _Planners:
 
 def _actor(config: RetrainConfig) -> tuple[Stage, Stage]:
     """Its data and its training."""
-    actor, out = config.actor, Path(config.out)
-    data = _data(config, ACTOR_DATA, actor.data, actor.data_changes)
+    actor, out, start = config.actor, Path(config.out), config.continue_from
+    more = {"tasks": [*config.tasks, *start.rehearse]} if start else {}
+    data = _data(config, ACTOR_DATA, actor.data, more | actor.data_changes)
     recipe, own = read_yaml(actor.recipe), {"episodes": str(data.result), "out": str(out / actor.name)}
+    own |= {"continue_from": str(start.actor_folder)} if start else {}
     changes = merged(actor.recipe_changes, own)
     rounds = merged(recipe, changes).get("dagger", {}).get("rounds", 0)
     if rounds:
@@ -285,6 +303,16 @@ def _data(config: RetrainConfig, name: str, recipe: str, changes: dict[str, Any]
     changes = ({"tasks": list(config.tasks)} if config.tasks else {}) | changes | {"out": str(folder)}
     command = ("datagen", "--workers", str(config.workers))
     return _stage(config, name, DATA, command, read_data_config(recipe), changes, folder, needs)
+
+
+def _rehearsal(config: RetrainConfig, start: StartConfig) -> list[Stage]:
+    """DAgger data of tasks that the weights know, driven by the oracle planner."""
+    if not start.rehearse:
+        return []
+    first = config.planners.rounds[0]
+    changes = {**config.planners.dagger_changes, **to_dict(replace(first, episodes=start.rehearse_episodes))}
+    changes |= {"tasks": list(start.rehearse), "driver": ORACLE, "low_level_policy": SKILLS}
+    return [_data(config, REHEARSAL, config.planners.dagger, changes)]
 
 
 def _stage(

@@ -52,6 +52,8 @@ def run_server(config: ServeConfig, served: Served) -> None:
     Raises ValueError where the planner cannot be started or the address cannot be listened on.
     """
     log_as_json()
+    if unseen := served.unseen_prompt(config.default_prompt):
+        log.warning(unseen)
     sys.setswitchinterval(SWITCH_S)
     try:
         serve_until_stopped(Engine(config, served), open_page, page)

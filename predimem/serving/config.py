@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from ipaddress import ip_address
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from predimem.agent.clock import TimeConfig
+from predimem.agent.config import INSTRUCTION
 from predimem.agent.dual_system import DualSystemConfig
+from predimem.core.own_code import is_place
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
@@ -18,16 +20,27 @@ class ModelsConfig:
 
     weights: a folder with the folders that `planner` and `actor` name; null: the shipped ones.
     device: where both run (`cpu`, `cuda`, ...).
-    planner: `instruction` stands for no planner; the subtask is then the whole task.
+    planner: `instruction` stands for no planner; the subtask is then the whole task. The place of your own code that
+    makes one (`my_planner.py:MyPlanner`) is called with `planner_options`.
     seed: of S1's noise.
+    memory, prompt: what differs from those that the planner was trained with, as in an agent config.
     """
 
     weights: str | None = None
     planner: str = "planner"
+    planner_options: dict[str, Any] = field(default_factory=dict)
     actor: str = "actor"
     device: str = "cpu"
     torch_threads: int = 1
     seed: int = 0
+    memory: dict[str, Any] = field(default_factory=dict)
+    prompt: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.planner == INSTRUCTION and (self.memory or self.prompt):
+            raise ValueError(f"models: the planner {INSTRUCTION!r} has no memory and no prompt")
+        if self.prompt and is_place(self.planner):
+            raise ValueError("models: prompt: a planner of your own writes its own prompt; give it planner_options")
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -35,6 +36,7 @@ class Served:
     is the subtask.
     memory: the memory that the planner was trained with.
     weights: model -> hash.
+    known_prompts: the tasks that the planner was trained for; None where that is not known.
     """
 
     robot: RobotSpec
@@ -42,6 +44,15 @@ class Served:
     make_planner: Callable[[], Planner] | None
     memory: MemoryConfig
     weights: Mapping[str, str] = field(default_factory=dict)
+    known_prompts: frozenset[str] | None = None
+
+    def unseen_prompt(self, prompt: str | None) -> str | None:
+        """What to say of a task that the planner was not trained for; None of any other."""
+        if prompt is None or self.known_prompts is None or prompt in self.known_prompts:
+            return None
+        nearest = difflib.get_close_matches(prompt, self.known_prompts, n=1)
+        hint = f"; the nearest that it knows: {nearest[0]!r}" if nearest else ""
+        return f"the planner was not trained for the task {prompt!r}, and may name subtasks of another one{hint}"
 
 
 def metadata(config: ServeConfig, served: Served) -> dict[str, Any]:

@@ -161,6 +161,8 @@ class Session:
             self._key = store.begin(self.episode_id, prompt) if store is not None else None
             self._memory_from = request.step or 0
         self._instruction = prompt
+        if unseen := self._parts.served.unseen_prompt(prompt):
+            log.warning(unseen, extra={"episode_id": self.episode_id})
         self._parts.metrics.episodes.labels("resumed" if stored else "begun").inc()
         log.info(
             "episode %s", "goes on" if stored else "begins", extra={"episode_id": self.episode_id, "prompt": prompt}
@@ -225,16 +227,17 @@ class Session:
 
     def _keep(self, snapshot: MemorySnapshot, plan: Plan) -> None:
         """On disk before it is used; called by the planner's thread of this session."""
-        store, key = self._parts.store, self._key
+        store, key, kept = self._parts.store, self._key, {}
         if store is not None and key is not None:
             began_s = time.perf_counter()
+            kept = self._images_of(snapshot, plan) | self._bank.to_keep(snapshot)
             try:
-                store.keep(key, plan, self._images_of(snapshot, plan))
+                store.keep(key, plan, kept)
             except NotOwner:
                 threading.Thread(target=self.close, name="close-session", daemon=True).start()
                 raise
             self._parts.metrics.store_latency.observe(time.perf_counter() - began_s)
-        self._bank.announce(plan.keyframe_steps)
+        self._bank.announce(plan.keyframe_steps, kept)
 
     def _images_of(self, snapshot: MemorySnapshot, plan: Plan) -> dict[int, Frame]:
         frames = {frame.step: frame for frame in (*snapshot.keyframes, *snapshot.recent)}

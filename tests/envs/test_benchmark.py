@@ -32,8 +32,8 @@ def test_benchmarks_are_found_by_name_by_file_and_by_module() -> None:
     [
         ("robo", "unknown benchmark 'robo'; there are: mikasa, arena"),
         ("nowhere.py", "there is no file nowhere.py"),
-        ("predimem.nowhere:X", "expected package.module:NAME"),
-        ("predimem.core.seeds:X", "expected package.module:NAME"),
+        ("predimem.nowhere:X", "there is no module .predimem.nowhere., .*path/to/file.py:NAME"),
+        ("predimem.core.seeds:X", "predimem.core.seeds defines no 'X'; it defines: check_training_seed"),
     ],
 )
 def test_what_is_no_benchmark_is_refused(name: str, message: str) -> None:

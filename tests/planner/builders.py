@@ -10,7 +10,7 @@ from planner.model import ObjectiveConfig, PrediMemForConditionalGeneration
 from planner.prompt import PromptConfig, chat_messages, render_answer, render_prompt, size_images
 from planner.replay import Replay
 from planner.tiny.base import BaseConfig, TinyConfig, tiny_hf_config
-from planner.tiny.tokenizer import TokenizerConfig
+from planner.tiny.tokenizer_config import TokenizerConfig
 from predimem.core.episodes import Episode, SubtaskSpan
 
 COLOURS = {"red": (200, 20, 20), "lime": (20, 200, 20), "blue": (20, 20, 200)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,9 +11,15 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoTokenizer
 
+from planner.checkpoint import PlannerCheckpointError
+from planner.model import CONFIG_KEY
+from planner.prompt import render_answer
 from planner.tiny.base import BaseConfig
+from planner.tiny.tokenizer import answer_token_ids, extend_tokenizer, train_tokenizer
+from planner.tiny.tokenizer_config import TokenizerConfig
 from planner.train import TrainConfig, _Run, train
 from predimem.core.config import ConfigError, load_config
+from tests.planner.builders import INSTRUCTION, PROMPT
 from tests.planner.test_train import write_small
 
 
@@ -46,18 +53,46 @@ def test_begins_with_the_planner_and_a_new_head(planner, tmp_path):
     assert "predictive_head.0.weight" in weights(tmp_path / "out" / "base")
 
 
-def test_tokens_that_are_new_to_the_planner_begin_anew(planner, tmp_path, capsys):
-    path = continued(planner, tmp_path, lambda text: text.replace("subtasks: [watch,", "subtasks: [stare,"))
+def test_what_the_planner_read_before_it_reads_as_before_and_new_words_begin_anew(planner, tmp_path, capsys):
+    path = continued(planner, tmp_path, lambda text: text.replace("[red, lime, blue]", "[red, lime, blue, aquamarine]"))
     _Run(replace(load_config(TrainConfig, path), out=str(tmp_path / "out"))).base()
-    assert "'stare'" in capsys.readouterr().out
+    assert "1 tokens are new" in (said := capsys.readouterr().out) and "aquamarine" in said
     base = tmp_path / "out" / "base"
-    vocabulary = {folder: AutoTokenizer.from_pretrained(folder).get_vocab() for folder in (base, planner[1])}
-    shared = sorted(vocabulary[base].keys() & vocabulary[planner[1]].keys())
+    now, before = (AutoTokenizer.from_pretrained(folder) for folder in (base, planner[1]))
+    assert now.get_vocab().items() > before.get_vocab().items()
+    known = f"Global task: {INSTRUCTION}\n" + render_answer("touch the lime cube", [2])
+    assert now(known).input_ids == before(known).input_ids
     name = "model.language_model.embed_tokens.weight"
-    now, before = (weights(folder)[name][[ids[token] for token in shared]] for folder, ids in vocabulary.items())
-    assert torch.equal(now.half(), before)
-    assert any(vocabulary[base][token] != vocabulary[planner[1]][token] for token in shared)
-    assert weights(base)[name][vocabulary[base]["stare"]].abs().sum() > 0
+    rows, old_rows = weights(base)[name], weights(planner[1])[name]
+    assert torch.equal(rows[: len(before)].half(), old_rows[: len(before)])
+    (new,) = now(" aquamarine", add_special_tokens=False).input_ids
+    assert new == len(before) and rows[new].abs().sum() > 0
+    objective = json.loads((base / "config.json").read_text())[CONFIG_KEY]
+    assert new in objective["answer_token_ids"]
+
+
+def test_new_labels_are_one_token_each():
+    old = TokenizerConfig(vocab_size=400, instructions=("Tidy up.",), subtasks=("pick butter",), label_tokens=True)
+    tokenizer = train_tokenizer(old, PROMPT)
+    before = {
+        text: tokenizer(text).input_ids for text in (render_answer("pick butter", [1]), "Global task: Tidy up.\n")
+    }
+    new = replace(old, instructions=("Tidy up.", "Lay the table."), subtasks=("pick butter", "pick butter knife"))
+    added = extend_tokenizer(tokenizer, new, PROMPT)
+    assert added == ["Global task: Lay the table.\n", "pick butter knife"]
+    assert {text: tokenizer(text).input_ids for text in before} == before
+    (label,) = tokenizer("pick butter knife", add_special_tokens=False).input_ids
+    assert tokenizer(render_answer("pick butter knife", [1])).input_ids.count(label) == 1
+    assert label in answer_token_ids(tokenizer, new)
+    assert extend_tokenizer(tokenizer, new, PROMPT) == []
+
+
+def test_what_is_no_planner_is_named(planner, tmp_path):
+    config = replace(
+        load_config(TrainConfig, continued(planner, tmp_path)), continue_from="no/planner", out=str(tmp_path)
+    )
+    with pytest.raises(PlannerCheckpointError, match=r"no/planner/predimem.json not found"):
+        _Run(config).base()
 
 
 def test_trains_no_tower_and_looks_for_no_episodes(planner, tmp_path):

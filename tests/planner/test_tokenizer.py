@@ -6,7 +6,8 @@ import pytest
 from transformers import AutoTokenizer
 
 from planner.prompt import PromptConfig, fixed_phrases, render_answer, system_prompt
-from planner.tiny.tokenizer import TokenizerConfig, answer_token_ids, deciding_token_ids, train_tokenizer
+from planner.tiny.tokenizer import answer_token_ids, deciding_token_ids, train_tokenizer
+from planner.tiny.tokenizer_config import TokenizerConfig
 from tests.planner.builders import BASE, INSTRUCTION, PROMPT
 
 

@@ -10,10 +10,11 @@ from typing import Literal
 import numpy as np
 
 from predimem.core.interfaces import Environment
+from predimem.core.own_code import SUFFIX
 from predimem.envs.arena import suite
 from predimem.envs.arena.task import CATEGORIES
-from predimem.envs.arena.task_file import SUFFIX
 from predimem.envs.arena.tasks import TASKS, task_of
+from predimem.envs.arena.vocabulary import labels
 from predimem.envs.benchmark import Benchmark, EnvironmentOptions, EnvironmentRequest, Experts
 from predimem.rendering.vulkan import use_driver
 
@@ -59,6 +60,9 @@ class ArenaBenchmark(Benchmark):
 
     def task_file(self, task: str) -> str | None:
         return str(Path(task).resolve()) if task.endswith(SUFFIX) else None
+
+    def subtasks(self, task: str) -> Sequence[str]:
+        return labels([task_of(task)])
 
     def horizon(self, task: str) -> int | None:
         return task_of(task).horizon

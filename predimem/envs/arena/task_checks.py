@@ -6,12 +6,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from itertools import combinations
-from typing import Any, Protocol
+from typing import Any, Protocol, get_args
 
 from predimem.envs.arena import fixtures as f
 from predimem.envs.arena.objects import OBJECTS
 from predimem.envs.arena.predicates import Poured
-from predimem.envs.arena.subtasks import Skill, Subtask
+from predimem.envs.arena.subtasks import Memory, Skill, Subtask
 from predimem.envs.arena.variant import Variant
 
 MOST_ON_TABLE = 4  # more do not find room at their distance from each other
@@ -113,6 +113,7 @@ def _check_start(task: Task, variant: Variant, where: str) -> None:
             )
         if place == "table":
             raise ValueError(f"{where}: leave {name!r} out of start; what is not in start stands on the table")
+        _check_height(name, place, f"{where}: {name!r} starts in {place!r}")
     for place, count in Counter(variant.start.values()).items():
         if count > len(f.PLACES[place].slots_m):
             raise ValueError(
@@ -130,8 +131,14 @@ def _check_subtask(task: Task, subtask: Subtask, where: str) -> None:
     if subtask.object and subtask.object not in task.objects:
         _check_known([subtask.object], OBJECTS, "object", where)
         raise ValueError(f"{where}: add {subtask.object!r} to the task's objects ({', '.join(task.objects)})")
+    if subtask.memory is not None and subtask.memory not in get_args(Memory):
+        raise ValueError(
+            f"{where}: memory={subtask.memory!r}; expected one of {', '.join(map(repr, get_args(Memory)))}, or nothing "
+            "where the decision can be seen"
+        )
     if subtask.skill is Skill.PLACE:
         _check_place(task, subtask.target, where)
+        _check_height(subtask.object, subtask.target, where)
     elif subtask.skill in (Skill.OPEN, Skill.CLOSE):
         _check_known([subtask.target], f.JOINTS, "joint", where)
     elif subtask.skill is Skill.POUR:
@@ -141,6 +148,18 @@ def _check_subtask(task: Task, subtask: Subtask, where: str) -> None:
         _check_known([subtask.target], f.POUR_RADIUS_M, "receiver of a pour", where)
         if subtask.target not in (*task.objects, *task.fixtures):
             raise ValueError(f"{where}: add {subtask.target!r} to the task's objects or fixtures")
+
+
+def _check_height(name: str, place: str, where: str) -> None:
+    """What stands in a drawer must not stick out of it: the drawer would not open or close."""
+    frame = f.PLACES[place].frame
+    height_m, room_m = 2 * OBJECTS[name].half_height_m, f.CABINET.drawer_height_m - f.PLACES[place].centre_m[2]
+    if frame in f.DRAWERS and height_m > room_m:
+        low = ", ".join(n for n, spec in OBJECTS.items() if 2 * spec.half_height_m <= room_m)
+        raise ValueError(
+            f"{where}: it is {100 * height_m:.1f} cm tall, and a drawer has room for {100 * room_m:.1f} cm; these fit: "
+            f"{low}"
+        )
 
 
 def _check_pours(variant: Variant, where: str) -> None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import sys
-import traceback
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 
+from predimem.core.own_code import line_of, words_of
 from predimem.envs.arena.task import Task
-
-SUFFIX = ".py"
 
 
 def load_task(path: str | Path) -> Task:
@@ -35,7 +33,7 @@ def _load(path: Path, text: str) -> Task:
     try:
         exec(compile(text, str(path), "exec"), module.__dict__)
     except Exception as error:
-        raise ValueError(f"{path}{_line(error, path)}: {_words(error)}") from error
+        raise ValueError(f"{path}{line_of(error, path)}: {words_of(error)}") from error
     task = getattr(module, "TASK", None)
     if not isinstance(task, Task):
         others = [key for key, value in vars(module).items() if isinstance(value, Task)]
@@ -43,16 +41,3 @@ def _load(path: Path, text: str) -> Task:
         got = "no TASK" if task is None else f"TASK = {task!r}"
         raise ValueError(f"{path}: expected TASK = Task(...), got {got}{hint}")
     return task
-
-
-def _line(error: Exception, path: Path) -> str:
-    """Where in the file it went wrong, as ", line 7"."""
-    if isinstance(error, SyntaxError):
-        return f", line {error.lineno}"
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
-    return f", line {lines[-1]}" if lines else ""
-
-
-def _words(error: Exception) -> str:
-    text = error.msg if isinstance(error, SyntaxError) else str(error)
-    return text if type(error) is ValueError else f"{type(error).__name__}: {text}"

@@ -6,19 +6,22 @@ A planner's tokenizer knows them beforehand. The part of its recipe that lists t
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import yaml
 
+from predimem.envs.arena.task import Task
 from predimem.envs.arena.tasks import TASKS
 
 
-def instructions() -> list[str]:
+def instructions(tasks: Iterable[Task] = TASKS) -> list[str]:
     """What the robot is told, in the order of the tasks, each once."""
-    return list(dict.fromkeys(variant.instruction for task in TASKS for variant in task.variants))
+    return list(dict.fromkeys(variant.instruction for task in tasks for variant in task.variants))
 
 
-def labels() -> list[str]:
+def labels(tasks: Iterable[Task] = TASKS) -> list[str]:
     """What S2 may say, in the order of the tasks, each once."""
-    subtasks = (s for task in TASKS for variant in task.variants for s in variant.subtasks)
+    subtasks = (s for task in tasks for variant in task.variants for s in variant.subtasks)
     return list(dict.fromkeys(subtask.label for subtask in subtasks))
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from memory_bank import MemoryBank, MemoryConfig
+from memory_bank import MemoryConfig, make_memory
+from planner.checkpoint import changed_spec
 from predimem.agent.baselines import (
     EpisodicAgent,
     ExpertAgent,
@@ -19,8 +20,8 @@ from predimem.agent.baselines import (
 from predimem.agent.clock import SimulatedClock, TimeConfig
 from predimem.agent.config import INSTRUCTION, NO_MEMORY, ORACLE, AgentConfig
 from predimem.agent.dual_system import DualSystemAgent
+from predimem.agent.own_planner import make_own_planner, memory_of
 from predimem.agent.worker import PlannerWorker
-from predimem.core.config import from_dict, to_dict
 from predimem.core.interfaces import Agent, Planner, Policy
 from predimem.core.weight_files import weights_folder
 from predimem.envs.benchmark import load_benchmark, load_expert
@@ -77,8 +78,11 @@ class AgentFactory:
             return OracleSubtasks(), NO_MEMORY
         if config.planner == INSTRUCTION:
             return InstructionPlanner(), NO_MEMORY
+        if config.has_own_planner:
+            return self._own_planner(config), memory_of(config.planner, config.memory)
         planner = self._planner(config.planner)
-        return planner, from_dict(MemoryConfig, to_dict(planner.spec.memory) | config.memory, "memory")
+        spec = changed_spec(planner.spec, config.memory, config.prompt)
+        return planner if spec.prompt == planner.spec.prompt else planner.with_spec(spec), spec.memory
 
     def _dual_system(
         self, planner: Planner, memory: MemoryConfig, policy: Policy, environment: Any, time: TimeConfig
@@ -87,7 +91,7 @@ class AgentFactory:
         if isinstance(planner, InstructionPlanner) and isinstance(clock, SimulatedClock):
             clock = SimulatedClock(clock.s1_latency_steps, 0)  # there is no S2 to wait for
         worker = PlannerWorker(planner, clock)
-        return DualSystemAgent(MemoryBank(memory), worker, policy, clock, environment.hold_action, self._config.agent)
+        return DualSystemAgent(make_memory(memory), worker, policy, clock, environment.hold_action, self._config.agent)
 
     def _scripted(self, config: AgentConfig, environment: Any) -> Policy:
         policies = self._benchmark.experts.policies
@@ -100,6 +104,12 @@ class AgentFactory:
         if self._benchmark.experts.subtask is None:
             raise ValueError(f"{self._benchmark.name} does not tell the true subtask, which planner `oracle` says")
         return load_expert(self._benchmark.experts.subtask)(environment)
+
+    def _own_planner(self, config: AgentConfig) -> Planner:
+        key = f"{config.planner} {config.planner_options}"
+        if key not in self._models:
+            self._models[key] = make_own_planner(config.planner, config.planner_options)
+        return self._models[key]
 
     def _planner(self, name: str) -> Any:
         if name not in self._models:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,11 +12,14 @@ import numpy as np
 from datagen.keyframes import extract_keyframes
 from predimem.agent.runtime import run_episode
 from predimem.core.interfaces import Agent, Subscriber
+from predimem.core.own_code import code_hash
 from predimem.core.types import EpisodeResult
 from predimem.core.weight_files import weights_folder, weights_hash
 from predimem.envs.benchmark import EnvironmentRequest, GradedByItself, load_benchmark
 from predimem.evaluation.run.agents import AgentFactory
 from predimem.evaluation.run.config import PlayConfig
+from predimem.evaluation.run.memories import memory_code
+from predimem.evaluation.run.task_records import task_record
 
 Key = tuple[str, EnvironmentRequest]
 
@@ -58,13 +59,17 @@ class BenchmarkPlayer:
         return None if trajectory is None else extract_keyframes(*trajectory, hz)
 
     def provenance(self) -> dict[str, Any]:
-        """What the figures of this player depend on: settings, the benchmark's version and the hashes of weights."""
+        """What the figures of this player depend on: settings, the benchmark's version, the hashes of weights, and
+        the files of tasks that are not the benchmark's own."""
         play, root = self._config.as_data(), self._config.weights
         agents = play.pop("agent_configs")
         for name, config in self._config.agent_configs.items():
             del agents[name]["note"], agents[name]["against"]
             agents[name]["weights"] = {model: weights_hash(weights_folder(root, model)) for model in config.weights}
-        files = {name: sha256(Path(path).read_bytes()).hexdigest() for name, path in play.pop("task_files").items()}
+            if config.has_own_planner:
+                agents[name]["weights"][config.planner] = code_hash(config.planner)
+            agents[name] |= memory_code(config, root)
+        files = {name: task_record(path) for name, path in play.pop("task_files").items()}
         return {
             "play": play,
             "benchmark_version": self._benchmark.version(),

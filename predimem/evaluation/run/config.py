@@ -18,6 +18,7 @@ from predimem.evaluation.analysis.studies import StudyConfig
 from predimem.evaluation.run.migrations import modern_results, modern_settings
 
 DEFAULT_BENCHMARK = "mikasa"
+HASHES = ("weights", "memory_code")  # what results say of an agent besides its settings
 HOW_IT_IS_PLAYED = ("play", "agent_configs")  # what an evaluation without a file takes from its benchmark's
 
 
@@ -140,18 +141,20 @@ def read_results(path: str | Path) -> dict[str, Any]:
         raise ConfigError(f"{path} is no results.json of `predimem eval` ({error!r})") from error
 
 
-def played_with(results: Mapping[str, Any], where: str, weights: str | None = None) -> PlayConfig:
+def played_with(
+    results: Mapping[str, Any], where: str, weights: str | None = None, task_files: Mapping[str, str] | None = None
+) -> PlayConfig:
     """How the episodes of a results file (`read_results`) were played.
 
-    weights: the folder of the weights, if it lies elsewhere by now. Raises ConfigError for results that do not say how
-    they were played.
+    weights: the folder of the weights, if it lies elsewhere by now.
+    task_files: name -> file, for tasks that are not the benchmark's own (`task_records.write_task_files`).
+    Raises ConfigError for results that do not say how they were played.
     """
     provenance = results["provenance"]
-    if "task_files" in provenance:
-        raise ConfigError(f"{where} has tasks of your own; it does not say where their files are now")
     agents = provenance.get("agent_configs", {})
     play = dict(provenance["play"])
-    play["agent_configs"] = {name: {k: v for k, v in agent.items() if k != "weights"} for name, agent in agents.items()}
+    play["agent_configs"] = {n: {k: v for k, v in agent.items() if k not in HASHES} for n, agent in agents.items()}
     if weights is not None:
         play["weights"] = weights
+    play["task_files"] = dict(task_files or {})
     return from_dict(PlayConfig, play, where)

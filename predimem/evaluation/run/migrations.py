@@ -26,7 +26,8 @@ MIKASA_AGENTS = {
     "oracle-subtask": ("oracle", "actor"),
 }
 AGENT_DEFAULTS: dict[str, Any] = {
-    "memory": {}, "s2_latency_steps": None, "camera_every": None, "slip_probability": 0.0
+    "planner_options": {}, "memory": {}, "prompt": {}, "s2_latency_steps": None, "camera_every": None,
+    "slip_probability": 0.0,
 }  # fmt: skip
 
 

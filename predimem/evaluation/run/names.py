@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from datagen.decompose.agreement import own_task
 from predimem.agent.config import AgentConfig
+from predimem.agent.own_planner import memory_of
 from predimem.core.weight_files import WeightsError, weights_folder
 from predimem.envs.benchmark import load_benchmark
 from predimem.evaluation.run.config import PlayConfig
 
-RANDOM = "random"
+RANDOM, ARENA = "random", "arena"
 
 
 def check_agents(names: Sequence[str], benchmark: str, configs: Mapping[str, Any]) -> None:
@@ -28,10 +30,13 @@ def check_agents(names: Sequence[str], benchmark: str, configs: Mapping[str, Any
 
 
 def check_weights(agents: Sequence[str], play: PlayConfig) -> None:
-    """Raises WeightsError unless every model that these agents are made of is there."""
-    for agent in agents:
-        for model in play.agent_configs[agent].weights if agent in play.agent_configs else ():
+    """Raises WeightsError unless every model that these agents are made of is there, and OwnCodeError for a planner of
+    the user's own whose code is not."""
+    for config in (play.agent_configs[agent] for agent in agents if agent in play.agent_configs):
+        for model in config.weights:
             weights_folder(play.weights, model)
+        if config.has_own_planner:
+            memory_of(config.planner)
 
 
 def missing_weights(configs: Mapping[str, AgentConfig], root: str | None) -> dict[str, str]:
@@ -47,6 +52,12 @@ def missing_weights(configs: Mapping[str, AgentConfig], root: str | None) -> dic
 
 
 def task_files(benchmark: str, tasks: Sequence[str]) -> dict[str, str]:
-    """Name -> absolute path, for those tasks that are given as a file."""
+    """Name -> absolute path, for those tasks that are given as a file.
+
+    Raises ValueError for a task file of the arena whose instruction and subtasks disagree.
+    """
     played = load_benchmark(benchmark)
+    if played.name == ARENA:
+        for task in tasks:
+            own_task(task)
     return {played.task_name(task): str(Path(path)) for task in tasks if (path := played.task_file(task)) is not None}

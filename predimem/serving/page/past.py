@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from memory_bank import MemoryConfig
-from predimem.core.types import Observation
-from predimem.serving.bank import SessionBank
+from predimem.core.types import Observation, Plan
+from predimem.serving.bank import SessionBank, replay
 from predimem.serving.engine import Engine
 from predimem.serving.http_reply import FOREVER, Page, json_page, missing
 from predimem.serving.store import EpisodeStore, StoredEpisode
@@ -42,7 +42,7 @@ def past_episode(engine: Engine, episode_id: str) -> Page:
             "end": max([*stored.image_steps, *(plan.step for plan in stored.plans)], default=0),
             "spans": spans,
             "answers": [(p.step, None if p.confidence is None else round(p.confidence, 3)) for p in stored.plans],
-            "keyframes": list(keyframes_held(stored, engine.served.memory)),
+            "keyframes": list(keyframes_held(stored, engine.served.memory, engine.store)),
             "images": stored.image_steps,
             "cameras": sorted(engine.served.robot.cameras),
         }
@@ -59,10 +59,19 @@ def past_image(store: EpisodeStore | None, key: int, step: int, camera: int) -> 
         return missing("no such image")
 
 
-def keyframes_held(stored: StoredEpisode, memory: MemoryConfig) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """(first step, the bank's keyframes from then on): the plans' nominations, clustered as the bank did it."""
+def keyframes_held(
+    stored: StoredEpisode, memory: MemoryConfig, store: EpisodeStore | None = None
+) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """(first step, the memory's keyframes from then on).
+
+    The memory bank's are the plans' nominations, clustered as the bank did it. A memory of one's own gets the images
+    that `store` has, as after a restart.
+    """
     bank, held = SessionBank(memory), ()
     bank.reset(stored.episode_id, stored.instruction)
+    if memory.implementation is not None:
+        yield from [] if store is None else _shown_by_own(bank, store, stored)
+        return
     nominated = {step for plan in stored.plans for step in plan.keyframe_steps}
     due = sorted(nominated | {plan.step for plan in stored.plans}, reverse=True)
     for plan in stored.plans:
@@ -72,4 +81,23 @@ def keyframes_held(stored: StoredEpisode, memory: MemoryConfig) -> Iterator[tupl
         bank.nominate(())
         if bank.keyframe_steps != held:
             held = bank.keyframe_steps
+            yield plan.step, held
+
+
+def _shown_by_own(
+    bank: SessionBank, store: EpisodeStore, stored: StoredEpisode
+) -> Iterator[tuple[int, tuple[int, ...]]]:
+    held: tuple[int, ...] = ()
+
+    def resume(plan: Plan) -> None:
+        bank.nominate(plan.keyframe_steps)
+        if plan.subtask is not None:
+            bank.note_subtask(plan.subtask)
+
+    for plan in replay(bank, resume, store, stored, state_dim=0):
+        if bank.last_step is None:
+            continue
+        shown = tuple(frame.step for frame in bank.snapshot().keyframes)
+        if shown != held:
+            held = shown
             yield plan.step, held

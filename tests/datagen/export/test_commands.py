@@ -17,7 +17,11 @@ def episodes(tmp_path: Path) -> Path:
 
 
 def test_hdf5_out_and_in(episodes: Path, tmp_path: Path) -> None:
-    assert "8 files" in run_command("export", "robomemarena", "--episodes", episodes, "--out", tmp_path / "hdf5")
+    out = ("--out", tmp_path / "hdf5", "--image-px", 32)
+    output = run_command("export", "robomemarena", "--episodes", episodes, *out)
+    assert "8 files" in output and "builder refuses images of 32 px: it takes 256 only" in output
+    roots = f"{tmp_path / 'hdf5/counting'}, {tmp_path / 'hdf5/sequence'}"
+    assert f"ROBOMEMARENA_DATA_ROOT is the folder of one category: {roots}" in output
     assert "2 episodes" in run_command(
         "import", "robomemarena", "--data", tmp_path / "hdf5", "--out", tmp_path / "back"
     )
@@ -29,6 +33,9 @@ def test_lerobot(episodes: Path, tmp_path: Path) -> None:
     output = run_command("export", "lerobot", "--episodes", episodes, "--out", tmp_path / "out", "--robot", "fr3")
     assert "2 episodes" in output
     assert json.loads((tmp_path / "out/meta/info.json").read_text())["robot_type"] == "fr3"
+    run_command("export", "lerobot", "--episodes", episodes, "--out", tmp_path / "language", "--language")
+    features = json.loads((tmp_path / "language/meta/info.json").read_text())["features"]
+    assert "language_persistent" in features
 
 
 def test_sft_takes_the_cameras_of_the_episodes_and_overwrites_nothing(episodes: Path, tmp_path: Path) -> None:

@@ -1,10 +1,8 @@
-"""The LeRobotDataset, read with pyarrow, pandas and PyAV; and with LeRobot itself, where there is one."""
+"""The LeRobotDataset, read with pyarrow, pandas and PyAV; test_lerobot_itself.py reads it with LeRobot."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,11 +13,10 @@ import pyarrow.parquet as parquet
 import pytest
 
 from datagen.export.lerobot import export_lerobot
-from datagen.export.lerobot_stats import column_stats, image_stats, merge_stats
+from datagen.export.lerobot_stats import column_stats, exact_quantiles, image_stats, merge_stats
 from predimem.core.episodes import Episode, EpisodeError, episode_checksum, episode_path, load_episode
 from tests.datagen.export.builders import PX, make_episode, save
 
-LEROBOT_PYTHON = os.environ.get("PREDIMEM_LEROBOT_PYTHON", "")
 CAMERA = "observation.images.agentview_rgb"
 FILE = "chunk-000/file-{:03d}"
 
@@ -149,13 +146,108 @@ def test_statistics(exported: Path, episodes: list[Episode]) -> None:
     assert stats["is_keyframe"]["mean"] == pytest.approx([sum(len(e.keyframes) for e in episodes) / 76])
 
 
-def test_quantiles_are_exact_within_an_episode_and_weighted_means_over_several() -> None:
+def test_quantiles_are_those_of_all_values(tmp_path: Path) -> None:
+    """In the first episode the last joint stays, in the others it moves: means of quantiles would leave out most."""
+    episodes = [make_episode(1, 1000 + k) for k in range(3)]
+    for episode in episodes[1:]:
+        episode.state[:, -1] += 7
+    export_lerobot(save(tmp_path / "episodes", *episodes), tmp_path / "out", progress=False)
+    stats = json.loads((tmp_path / "out/meta/stats.json").read_text())
+    for name, field in (("observation.state", "state"), ("action", "actions")):
+        values = np.concatenate([getattr(episode, field) for episode in episodes]).astype(np.float64)
+        for quantile, share in (("q01", 0.01), ("q10", 0.1), ("q50", 0.5), ("q90", 0.9), ("q99", 0.99)):
+            np.testing.assert_allclose(stats[name][quantile], np.quantile(values, share, axis=0), rtol=1e-12)
+        inside = (values >= stats[name]["q01"]) & (values <= stats[name]["q99"])
+        assert inside.mean(axis=0).min() >= 0.95  # 57 of 60: the two ends are cut off
+    assert np.shape(stats["timestamp"]["q50"]) == (1,) and np.shape(stats[CAMERA]["q50"]) == (3, 1, 1)
+
+
+@pytest.mark.parametrize("memory_bytes", [1, 8 * 25 * 2, 2**28])
+def test_quantiles_do_not_depend_on_how_many_values_are_held(memory_bytes: int) -> None:
+    rng = np.random.default_rng(0)
+    parts = [rng.normal(size=(length, 5)) for length in (3, 20, 2)]
+    reads: list[int] = []
+
+    def read(number: int) -> np.ndarray:
+        reads.append(number)
+        return parts[number]
+
+    found = exact_quantiles(read, [3, 20, 2], 5, memory_bytes)
+    np.testing.assert_array_equal(found["q99"], np.quantile(np.concatenate(parts), 0.99, axis=0))
+    np.testing.assert_array_equal(found["q50"], np.median(np.concatenate(parts), axis=0))
+    assert reads == [0, 1, 2] * {1: 5, 400: 3, 2**28: 1}[memory_bytes]
+
+
+def test_all_but_quantiles_of_several_parts_are_exact() -> None:
     one, other = np.arange(101.0)[:, None], np.full((303, 1), 8.0)
     first, second = column_stats(one), column_stats(other)
     assert [first[q].item() for q in ("q01", "q10", "q50", "q90", "q99")] == [1, 10, 50, 90, 99]
     merged = merge_stats([first, second])
     assert merged["q50"] == (101 * 50 + 303 * 8) / 404 and merged["count"] == 404
     np.testing.assert_allclose(merged["std"], np.concatenate([one, other]).std())
+
+
+def test_names_of_state_and_actions(exported: Path, tmp_path: Path) -> None:
+    """Of a benchmark that is known, of the metadata, and numbers where nothing is known."""
+
+    def names(out: Path) -> list[list[str]]:
+        features = json.loads((out / "meta/info.json").read_text())["features"]
+        return [features[name]["names"] for name in ("observation.state", "action")]
+
+    state, action = names(exported)
+    assert (len(state), state[0], state[9], state[16]) == (17, "tcp_x_m", "gripper_opening_m", "joint7_rad")
+    assert (len(action), action[2], action[5], action[6]) == (7, "tcp_delta_z", "tcp_delta_rotation_z", "gripper")
+
+    joints = replace(make_episode(1, 1000), actions=np.zeros((20, 8), np.float32))
+    export_lerobot(save(tmp_path / "joints", joints), tmp_path / "out0", progress=False)
+    assert names(tmp_path / "out0")[1] == [*(f"joint{n}_rad" for n in range(1, 8)), "gripper"]
+
+    mine = replace(
+        make_episode(1, 1000),
+        benchmark="my-robot",
+        state=np.zeros((20, 2), np.float32),
+        metadata={"action_names": list("abcdefg")},
+    )
+    export_lerobot(save(tmp_path / "mine", mine), tmp_path / "out1", progress=False)
+    assert names(tmp_path / "out1") == [["state_0", "state_1"], list("abcdefg")]
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        (["x", "y"], r"action_names have to be 7 different names, they are \['x', 'y'\]"),
+        (["x"] * 7, "7 different names"),
+        ("x,y", "have to be a list of names, they are 'x,y'"),
+        ([1, 2, 3, 4, 5, 6, 7], "have to be a list of names"),
+    ],
+)
+def test_names_that_do_not_fit(tmp_path: Path, named: object, message: str) -> None:
+    save(tmp_path / "episodes", replace(make_episode(1, 1000), metadata={"action_names": named}))
+    with pytest.raises(EpisodeError, match=rf"seed0000001000\.h5: the metadata .*{message}"):
+        export_lerobot(tmp_path / "episodes", tmp_path / "out", progress=False)
+
+
+def test_subtasks_as_language(exported: Path, episodes: list[Episode], tmp_path: Path) -> None:
+    assert not any("language" in name for name in table(exported / f"data/{FILE.format(0)}.parquet"))
+    out = tmp_path / "out"
+    export_lerobot(exported.parent / "episodes", out, language=True, progress=False)
+    features = json.loads((out / "meta/info.json").read_text())["features"]
+    assert features["language_persistent"]["dtype"] == features["language_events"]["dtype"] == "language"
+    for number, episode in enumerate(episodes):
+        steps = table(out / f"data/{FILE.format(number)}.parquet")
+        assert steps["language_events"] == [[]] * len(episode)
+        for step, (time, said) in enumerate(zip(steps["timestamp"], steps["language_persistent"], strict=True)):
+            assert {(row["role"], row["style"], row["camera"]) for row in said} == {("assistant", "subtask", None)}
+            assert [row["content"] for row in said if row["timestamp"] <= time][-1] == episode.subtask_at(step)
+
+
+def test_an_export_goes_on_as_it_was_begun(exported: Path, tmp_path: Path) -> None:
+    episodes, out = exported.parent / "episodes", tmp_path / "out"
+    export_lerobot(episodes, out, language=True, progress=False)
+    (out / "meta/info.json").unlink()
+    with pytest.raises(ValueError, match="was begun with --language: go on with it, or choose another --out"):
+        export_lerobot(episodes, out, progress=False)
+    assert export_lerobot(episodes, out, language=True, progress=False) == 3
 
 
 def test_images_are_sampled_for_statistics() -> None:
@@ -204,9 +296,10 @@ def test_an_export_does_not_go_on_with_other_episodes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        ({"control_hz": 10.0}, EpisodeError, "seed0000001001.h5: cameras, sizes or rate differ"),
+        ({"control_hz": 10.0}, EpisodeError, "seed0000001001.h5: cameras, sizes, rate or names of numbers differ"),
         ({"control_hz": 12.5}, EpisodeError, "whole number of steps a second"),
         ({"images": {}}, EpisodeError, "expected images"),
+        ({"metadata": {"action_names": list("abcdefg")}}, EpisodeError, "names of numbers differ"),
         ({"subtasks": ()}, EpisodeError, "step 0 is in no subtask span"),
     ],
 )
@@ -221,33 +314,6 @@ def test_images_of_an_odd_size_are_refused(tmp_path: Path) -> None:
     save(tmp_path / "episodes", make_episode(1, 1000, px=33))
     with pytest.raises(ValueError, match="even width and height, got 33 x 33"):
         export_lerobot(tmp_path / "episodes", tmp_path / "out", progress=False)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not LEROBOT_PYTHON, reason="PREDIMEM_LEROBOT_PYTHON names no Python 3.12 that has lerobot")
-def test_lerobot_itself_reads_it(exported: Path, episodes: list[Episode], tmp_path: Path) -> None:
-    """In a process of its own: LeRobot needs other versions of Python and torch than ours."""
-    script = Path(__file__).with_name("read_with_lerobot.py")
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "cache")}
-    subprocess.run([LEROBOT_PYTHON, script, exported, tmp_path / "read.npz"], env=environment, check=True)
-    read = dict(np.load(tmp_path / "read.npz"))
-    assert list(read["episodes"]) == [3, 76, 20]
-    np.testing.assert_array_equal(read["observation.state"], np.concatenate([e.state for e in episodes]))
-    np.testing.assert_array_equal(read["action"], np.concatenate([e.actions for e in episodes]))
-    assert list(read["task"]) == [e.instruction for e in episodes for _ in range(len(e))]
-    np.testing.assert_array_equal(read["index"], np.arange(76))
-    keyframes = np.concatenate([np.isin(np.arange(len(e)), e.keyframes) for e in episodes])
-    np.testing.assert_array_equal(read["is_keyframe"], keyframes)
-    subtasks = pandas.read_parquet(exported / "meta/subtasks.parquet")
-    labels = [e.subtask_at(step) for e in episodes for step in range(len(e))]
-    assert [subtasks.iloc[index].name for index in read["subtask_index"]] == labels
-    frames = np.concatenate([e.images["agentview_rgb"] for e in episodes]).transpose(0, 3, 1, 2)
-    assert np.abs(read[CAMERA].astype(int) - frames).mean(axis=(1, 2, 3)).max() < 4
-    second = episodes[1].actions
-    np.testing.assert_array_equal(read["ahead"][0], second[:3])
-    np.testing.assert_array_equal(read["ahead"][-1], second[[-1, -1, -1]])
-    assert read["ahead_is_pad"][-1].tolist() == [False, True, True]
-    assert read[f"stats/{CAMERA}/mean"].shape == (3, 1, 1)
 
 
 def test_the_episodes_are_left_as_they_were(exported: Path, episodes: list[Episode]) -> None:

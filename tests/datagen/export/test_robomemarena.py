@@ -38,7 +38,7 @@ SECOND = f"{FOLDER}/place_cookies_into_basket_1_seed1000_task1.hdf5"
 @pytest.fixture
 def exported(tmp_path: Path) -> Path:
     save(tmp_path / "episodes", make_episode(1, 1000))
-    export_robomemarena(tmp_path / "episodes", tmp_path / "out", progress=False)
+    export_robomemarena(tmp_path / "episodes", tmp_path / "out", PX, progress=False)
     return tmp_path / "out"
 
 
@@ -91,8 +91,8 @@ def test_names_shapes_and_types_are_the_released_ones(exported: Path) -> None:
 def test_every_task_comes_back(tmp_path: Path) -> None:
     episodes = [make_episode(task.task_id, 1000 + task.task_id, steps_each=2, px=4) for task in TASKS]
     save(tmp_path / "episodes", *episodes)
-    files = export_robomemarena(tmp_path / "episodes", tmp_path / "out", progress=False)
-    assert files == sum(task.stages for task in TASKS)
+    files = export_robomemarena(tmp_path / "episodes", tmp_path / "out", 4, progress=False)
+    assert len(files) == sum(task.stages for task in TASKS)
     assert import_robomemarena(tmp_path / "out", tmp_path / "back", progress=False) == len(TASKS)
     for episode in episodes:
         check_equal(load_episode(episode_path(tmp_path / "back", episode.task, episode.seed)), episode)
@@ -102,7 +102,7 @@ def test_what_the_oracle_played_comes_back(tmp_path: Path) -> None:
     episode = play_episode()
     assert [span.label for span in episode.subtasks] == ["pick cookies", "place cookies into basket: basket right"]
     save(tmp_path / "episodes", episode)
-    export_robomemarena(tmp_path / "episodes", tmp_path / "out", progress=False)
+    export_robomemarena(tmp_path / "episodes", tmp_path / "out", 64, progress=False)
     import_robomemarena(tmp_path / "out", tmp_path / "back", progress=False)
     check_equal(load_episode(episode_path(tmp_path / "back", episode.task, episode.seed)), episode)
 
@@ -223,7 +223,7 @@ def test_a_damaged_image_is_named(exported: Path, tmp_path: Path) -> None:
 
 def test_images_are_read_in_blocks_and_in_any_order(tmp_path: Path) -> None:
     made = make_episode(1, 1000, steps_each=2 * BLOCK + 3)
-    export_robomemarena(save(tmp_path / "episodes", made), tmp_path / "hdf5", progress=False)
+    export_robomemarena(save(tmp_path / "episodes", made), tmp_path / "hdf5", PX, progress=False)
     (files,) = group_files(tmp_path / "hdf5").values()
     frames = import_episode(files).images["agentview_rgb"]
     order = np.random.default_rng(0).permutation(len(made))
@@ -261,7 +261,7 @@ def test_an_interrupted_export_goes_on(exported: Path, tmp_path: Path) -> None:
     stamp, content = kept.stat().st_mtime_ns, gone.read_bytes()
     gone.unlink()
     gone.with_name(f"{gone.name}.partial").write_bytes(b"interrupted")
-    assert export_robomemarena(tmp_path / "episodes", exported, progress=False) == 4
+    assert len(export_robomemarena(tmp_path / "episodes", exported, PX, progress=False)) == 4
     assert kept.stat().st_mtime_ns == stamp and len(gone.read_bytes()) == len(content)
     assert not list(exported.rglob("*.partial"))
 
@@ -269,10 +269,12 @@ def test_an_interrupted_export_goes_on(exported: Path, tmp_path: Path) -> None:
 def test_files_of_another_episode_are_not_overwritten(exported: Path, tmp_path: Path) -> None:
     save(tmp_path / "others", replace(make_episode(1, 1000), success=False))
     with pytest.raises(ValueError, match=r"does not come from .*choose another --out"):
-        export_robomemarena(tmp_path / "others", exported, progress=False)
+        export_robomemarena(tmp_path / "others", exported, PX, progress=False)
+    with pytest.raises(ValueError, match=r"is there already with images of 32 px, not 64: choose another --out"):
+        export_robomemarena(tmp_path / "episodes", exported, 2 * PX, progress=False)
     (exported / FIRST).write_bytes(b"something else")
     with pytest.raises(ValueError, match=r"cannot be read .*choose another --out"):
-        export_robomemarena(tmp_path / "episodes", exported, progress=False)
+        export_robomemarena(tmp_path / "episodes", exported, PX, progress=False)
     assert (exported / FIRST).read_bytes() == b"something else"
 
 
@@ -296,4 +298,4 @@ def test_an_interrupted_import_goes_on(exported: Path, tmp_path: Path) -> None:
 def test_episodes_that_the_layout_cannot_hold(tmp_path: Path, changes: dict, message: str) -> None:
     save(tmp_path / "episodes", replace(make_episode(1, 1000), **changes))
     with pytest.raises(ValueError, match=message):
-        export_robomemarena(tmp_path / "episodes", tmp_path / "out", progress=False)
+        export_robomemarena(tmp_path / "episodes", tmp_path / "out", PX, progress=False)

@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 import predimem.envs.arena
+from datagen.decompose.agreement import check_instruction, own_task
 from datagen.decompose.references import agrees
 from datagen.decompose.rules import decompose
 from datagen.decompose.vocabulary import vocabulary_of
+from datagen.demos.config import GenerationConfig
 from datagen.experts.scripted.solver import OracleSolver
 from predimem.core.types import EpisodeResult
 from predimem.envs.arena.benchmark import ARENA
@@ -101,7 +103,8 @@ def test_a_worker_process_finds_it_by_the_file_and_results_name_it(tmp_path: Pat
     categories = ARENA.categories(given)
     assert categories["sequence"][-1] == "ButterAway"
     provenance = BenchmarkPlayer(config).provenance()
-    assert "task_files" not in provenance["play"] and len(provenance["task_files"]["ButterAway"]) == 64
+    assert "task_files" not in provenance["play"]
+    assert provenance["task_files"]["ButterAway"]["text"] == Path(files["ButterAway"]).read_text()
     assert "task_files" not in BenchmarkPlayer(PlayConfig(benchmark="arena")).provenance()
 
 
@@ -255,3 +258,40 @@ def test_each_spot_has_room_for_what_the_page_says() -> None:
         else:
             with pytest.raises(ValueError, match=f"{first} and {second} stand in the same spot"):
                 replace(load_task(EXAMPLE), variants=(JUST_PICK,), fixtures=(first, second))
+
+
+def test_an_instruction_that_disagrees_with_the_subtasks_is_told(tmp_path: Path) -> None:
+    path = write(tmp_path, SMALL.replace("Put the butter into the drainer.", "Pick up the butter."))
+    says = (
+        r"my_task.py: task ButterAway: its variant: .* as step 2 the instruction asks for nothing more, the subtasks "
+    )
+    for read in (
+        own_task,
+        lambda name: task_files("arena", [name]),
+        lambda name: GenerationConfig(tasks=(name,)).jobs(),
+    ):
+        with pytest.raises(ValueError, match=says + r"for Place drainer"):
+            read(str(path))
+    free = write(tmp_path, SMALL.replace("Put the butter into", "Would you mind laying the butter to"), "free.py")
+    assert own_task(str(free)).name == "ButterAway", "words that the rules do not understand may say the same"
+    assert all(check_instruction(task) is None for task in (*TASKS, task_of(EXAMPLE)))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "says"),
+    [
+        ('"butter", "drainer")', '"butter", "drainer", memory="count")', "memory='count'; expected one of 'occlusion'"),
+        ('(pick("pick butter", "butter"), place("put", "butter", "drainer"))),',
+         '(pick("pick butter", "butter"),), start={"milk": "top_drawer"}),',
+         r"'milk' starts in 'top_drawer': it is 10.0 cm tall, and a drawer has room for 8.6 cm; these fit: cookies"),
+        ('place("put", "butter", "drainer"))),', 'place("put", "milk", "top_drawer_left"))),',
+         r"'put': it is 10.0 cm tall"),
+    ],
+)  # fmt: skip
+def test_a_memory_that_there_is_not_and_tall_things_in_drawers_are_told(
+    tmp_path: Path, before: str, after: str, says: str
+) -> None:
+    assert before in SMALL
+    path = write(tmp_path, SMALL.replace(before, after).replace('objects=("butter",)', 'objects=("butter", "milk")'))
+    with pytest.raises(ValueError, match=says):
+        load_task(path)

@@ -122,8 +122,8 @@ def test_the_built_in_agents_of_earlier_results_have_their_weights() -> None:
         "benchmark_version": "mikasa 1",
         "agent_configs": {
             "reactive": {
-                "planner": "instruction", "actor": "actor", "weights": {"actor": "cd"}, "memory": {},
-                "s2_latency_steps": None, "camera_every": None, "slip_probability": 0.0,
+                "planner": "instruction", "actor": "actor", "weights": {"actor": "cd"}, "memory": {}, "prompt": {},
+                "planner_options": {}, "s2_latency_steps": None, "camera_every": None, "slip_probability": 0.0,
             }
         },
     }  # fmt: skip

@@ -7,8 +7,9 @@ import re
 from importlib import import_module
 from os import PathLike
 
+from predimem.core.own_code import SUFFIX
 from predimem.envs.arena.task import Task
-from predimem.envs.arena.task_file import SUFFIX, load_task
+from predimem.envs.arena.task_file import load_task
 
 _MODULES = [module.name for module in pkgutil.iter_modules(__path__) if re.match(r"t\d", module.name)]
 

@@ -1,0 +1,44 @@
+"""A planner that a config names by its place: `planner: my_planner.py:MyPlanner`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from memory_bank import MemoryConfig
+from predimem.core.config import from_dict, to_dict
+from predimem.core.interfaces import Planner
+from predimem.core.own_code import OwnCodeError, load_object, words_of
+
+
+def make_own_planner(place: str, options: Mapping[str, Any]) -> Planner:
+    """Calls the class or function at `place` with `options`. Raises OwnCodeError where that fails or gives no planner,
+    and what it raises itself where it says why (OSError, ValueError)."""
+    factory = _factory(place)
+    try:
+        planner = factory(**options)
+    except TypeError as error:
+        raise OwnCodeError(f"planner {place}: {words_of(error)}; planner_options are {dict(options)}") from error
+    if not isinstance(planner, Planner):
+        raise OwnCodeError(f"planner {place} gave {planner!r}, which has no method plan(snapshot)")
+    return planner
+
+
+def memory_of(place: str, changes: Mapping[str, Any]) -> MemoryConfig:
+    """The memory that the planner at `place` wants: the attribute `memory` of its class or function, else the default.
+
+    It is asked before a planner is made, because a server makes its planner in another process.
+
+    changes: what differs from it. Raises OwnCodeError, and ConfigError for an unknown field.
+    """
+    memory = getattr(_factory(place), "memory", MemoryConfig())
+    if not isinstance(memory, MemoryConfig):
+        raise OwnCodeError(f"planner {place}: memory: expected a MemoryConfig, got {memory!r}")
+    return from_dict(MemoryConfig, to_dict(memory) | dict(changes), "memory")
+
+
+def _factory(place: str) -> Any:
+    factory = load_object(place, "planner")
+    if not callable(factory):
+        raise OwnCodeError(f"planner {place}: expected a class or a function that makes a planner, got {factory!r}")
+    return factory
