@@ -79,9 +79,7 @@ def play_demo(drawers: Part, colours: Part, out: Path, episodes: int, workers: i
     from predimem.evaluation.run.config import evaluation_settings
     from predimem.evaluation.run.journal import clear_run, refuse_run
 
-    if overwrite:
-        clear_run(out)
-    else:
+    if not overwrite:
         refuse_run(out)
     results = []
     for part in (drawers, colours):
@@ -90,5 +88,6 @@ def play_demo(drawers: Part, colours: Part, out: Path, episodes: int, workers: i
         given["play.environment.rendering"] = part.rendering
         film = Film(part.every_steps, part.fps, narrow=True)
         results.append(play_settings(evaluation_settings(None, given), overwrite, film=film))
+    clear_run(out)  # what an earlier version or another command left there
     print("\nputting the videos side by side ...")
     return write_demo(*results, out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from predimem.cli.demo import COLOURS, DRAWERS, Part, play_demo
 from predimem.evaluation.run.jobs import EvaluationError
+from predimem.evaluation.run.journal import clear_run
 from tests.cli.test_cli import ROOT, predimem
 
 LIGHT = Part(
@@ -33,27 +35,32 @@ def episodes_played(out: Path) -> list[str]:
     return [f"{line['episode']['agent']} {line['episode']['wall_s']}" for line in lines if "episode" in line]
 
 
-def test_a_finished_demo_is_kept_and_goes_on(tmp_path: Path) -> None:
-    page = play(tmp_path)
-    first = episodes_played(tmp_path)
-    assert len(first) == 2 and page == tmp_path / "report.html"
-    video = tmp_path / "lights/videos/RememberTheLight-seed900000.mp4"
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("demo")
+    play(out)
+    return out
+
+
+def test_a_finished_demo_is_kept_and_goes_on(played: Path) -> None:
+    first, video = episodes_played(played), played / "lights/videos/RememberTheLight-seed900000.mp4"
+    assert len(first) == 2 and (played / "report.html").is_file()
     written = video.stat().st_mtime_ns
-    play(tmp_path, episodes=2)
-    assert episodes_played(tmp_path)[:2] == first and len(episodes_played(tmp_path)) == 4
+    assert play(played, episodes=2) == played / "report.html"
+    assert episodes_played(played)[:2] == first and len(episodes_played(played)) == 4
     assert video.stat().st_mtime_ns == written
-    play(tmp_path, overwrite=True)
-    assert len(episodes_played(tmp_path)) == 2 and set(episodes_played(tmp_path)) & set(first) == set()
 
 
-def test_a_run_of_another_version_is_refused_and_kept(tmp_path: Path) -> None:
-    play(tmp_path)
-    journal = tmp_path / "lights/episodes.jsonl"
+def test_a_run_of_another_version_is_refused_and_kept_until_it_is_overwritten(played: Path, tmp_path: Path) -> None:
+    out = shutil.copytree(played, tmp_path / "demo")
+    journal = out / "lights/episodes.jsonl"
     journal.write_text(journal.read_text().replace('"benchmark_version": "1"', '"benchmark_version": "0.9"'))
-    before = journal.read_text()
+    before, first = journal.read_text(), episodes_played(out)
     with pytest.raises(EvaluationError, match=r"was made with something else: .*benchmark_version.*or --overwrite"):
-        play(tmp_path)
-    assert journal.read_text() == before and (tmp_path / "report.html").is_file()
+        play(out)
+    assert journal.read_text() == before and (out / "report.html").is_file()
+    play(out, overwrite=True)
+    assert len(episodes_played(out)) == 2 and set(episodes_played(out)) & set(first) == set()
 
 
 def test_a_folder_with_an_evaluation_is_refused_and_kept(tmp_path: Path) -> None:
@@ -63,10 +70,10 @@ def test_a_folder_with_an_evaluation_is_refused_and_kept(tmp_path: Path) -> None
     result = predimem("demo", "--out", str(tmp_path))
     assert result.returncode == 1 and "Traceback" not in result.stderr
     assert "holds an evaluation (episodes.jsonl); use another --out, or --overwrite" in result.stderr
-    assert (tmp_path / "report.html").read_text() == "{}\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["episodes.jsonl", "report.html"]
-    play(tmp_path, overwrite=True)
-    assert not (tmp_path / "episodes.jsonl").exists() and "<html" in (tmp_path / "report.html").read_text()
+    assert (tmp_path / "report.html").read_text() == "{}\n"
+    clear_run(tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow
