@@ -64,7 +64,8 @@ def demo(
     """See on a laptop what memory is worth: the shipped models search drawers and remember colours, with keyframes and
     without, side by side in one video.
 
-    After Ctrl-C the same command goes on where it was interrupted; what is finished is not played again.
+    After Ctrl-C the same command goes on where it was interrupted. What is finished is not played again; what crashed
+    is.
     """
     print(f"\nSee {play_demo(DRAWERS, COLOURS, out, episodes, workers, overwrite)}")
 
@@ -81,13 +82,14 @@ def play_demo(drawers: Part, colours: Part, out: Path, episodes: int, workers: i
 
     if not overwrite:
         refuse_run(out)
-    results = []
+    results = {}
     for part in (drawers, colours):
         given = {"benchmark": part.benchmark, "tasks": part.tasks, "agents": part.agents, "videos": 1}
         given |= {"episodes": episodes, "seed_start": part.seed_start, "workers": workers, "out": str(out / part.name)}
         given["play.environment.rendering"] = part.rendering
         film = Film(part.every_steps, part.fps, narrow=True)
-        results.append(play_settings(evaluation_settings(None, given), overwrite, film=film))
-    clear_run(out)  # what an earlier version or another command left there
+        results[part.name] = play_settings(evaluation_settings(None, given), overwrite, True, film)
+    if overwrite:
+        clear_run(out)  # an evaluation in this very folder, as earlier versions left one
     print("\nputting the videos side by side ...")
-    return write_demo(*results, out)
+    return write_demo(results[drawers.name], results[colours.name], out)

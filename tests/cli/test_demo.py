@@ -73,7 +73,9 @@ def test_a_folder_with_an_evaluation_is_refused_and_kept(tmp_path: Path) -> None
     assert sorted(path.name for path in tmp_path.iterdir()) == ["episodes.jsonl", "report.html"]
     assert (tmp_path / "report.html").read_text() == "{}\n"
     clear_run(tmp_path)
-    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "videos").mkdir()
+    clear_run(tmp_path)  # no evaluation: somebody else's videos
+    assert [path.name for path in tmp_path.iterdir()] == ["videos"]
 
 
 @pytest.mark.slow

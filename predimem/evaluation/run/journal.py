@@ -103,9 +103,10 @@ def refuse_run(out: Path) -> None:
 
 
 def clear_run(out: Path) -> None:
-    """Remove the evaluation that `out` itself holds, if there is one."""
-    _remove_outputs(out)
-    (out / EvaluationJournal.name).unlink(missing_ok=True)
+    """Remove the evaluation that `out` itself holds; nothing is touched where there is none."""
+    if (out / EvaluationJournal.name).is_file():
+        _remove_outputs(out)
+        (out / EvaluationJournal.name).unlink()
 
 
 def _remove_outputs(out: Path) -> None:

@@ -42,7 +42,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
             videos_per_task=1,
         )
         results.append(run_evaluation(settings, FakePlayer))
-    return write_demo(*results, out)
+    return write_demo(results[0], results[1], out)
 
 
 def test_the_page_stands_beside_its_videos(page: Path) -> None:
@@ -69,7 +69,7 @@ def test_an_episode_that_crashed_leaves_a_page_without_its_video(tmp_path: Path)
     for name in ("drawers", "remember-color"):
         settings = EvaluationConfig("mikasa", ("a",), ("predimem", "no-keyframes"), 1, out=str(tmp_path / name))
         results.append(run_evaluation(settings, partial(FakePlayer, raise_seed=900_000)))
-    text = write_demo(*results, tmp_path).read_text()
+    text = write_demo(results[0], results[1], tmp_path).read_text()
     assert text.count("There is no video of this pair") == 2 and "the simulator is on fire" in text
 
 
