@@ -113,7 +113,7 @@ def _draw_subtasks(parts: list[str], ticks: Sequence[Any], at: Place, unit: floa
         colour = f"span{order.setdefault(subtask, len(order)) % SUBTASK_COLOURS}" if subtask else "track"
         parts.append(rect(at(steps[0]), y, wide, height, f"span {colour}", title))
         label = subtask or "no plan"
-        letters = int((wide - 6) / 6.2)
+        letters = int((wide - 10) / 6.2)
         if letters >= min(len(label), 6):
             lines = wrap(label, letters, max_lines=2, placeholder="…")
             for row, line in enumerate(lines):
