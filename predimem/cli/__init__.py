@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 from typer.core import TyperGroup
 
-from predimem.cli import data, evaluation, exchange, make, play, serve, skills, train, verify
+from predimem.cli import data, demo, evaluation, exchange, make, play, serve, skills, train, verify
 from predimem.cli.faults import explain
 from predimem.core.faults import SetupError, setup_fault
 
@@ -36,7 +36,7 @@ def check_machine() -> None:
     raise typer.Exit(doctor.run())
 
 
-app.command("demo", rich_help_panel=SEE)(evaluation.demo)
+app.command("demo", rich_help_panel=SEE)(demo.demo)
 app.command("play", rich_help_panel=SEE)(play.play_one)
 app.command("datagen", rich_help_panel=DATA)(make.datagen)
 app.command("decompose", rich_help_panel=DATA)(make.decompose)

@@ -17,6 +17,7 @@ from predimem.core.interfaces import Subscriber
 from predimem.core.types import EpisodeResult, Observation, StepResult, Tick
 
 HORIZON = 12
+MISTAKE_STEP = 9  # of episodes that fail
 CAMERAS: tuple[str, ...] = ("base_camera", "hand_camera")
 
 
@@ -54,7 +55,8 @@ def play_frames(subscribers: Sequence[Subscriber], result: EpisodeResult, planne
         subscriber.on_reset(observation(0, result.seed), "remember <the> cube", "episode")
     for step in range(result.steps):
         now, after = observation(step, result.seed), observation(step + 1, result.seed)
-        outcome = StepResult(after, step == result.steps - 1, False, result.status == "success")
+        info = {"mistake": "touched the <red> cube"} if step == MISTAKE_STEP and result.status == "failure" else {}
+        outcome = StepResult(after, step == result.steps - 1, False, result.status == "success", info)
         for subscriber in subscribers:
             subscriber.on_step(now, np.zeros(7, np.float32), tick(step, planner), outcome)
     for subscriber in subscribers:

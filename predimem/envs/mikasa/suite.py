@@ -18,6 +18,7 @@ import numpy as np
 
 from predimem.core.types import Observation, StepResult
 from predimem.envs.mikasa import state as mikasa_state
+from predimem.envs.mikasa.expert import expert_subtask
 from predimem.rendering import maniskill as rendering
 
 CAMERAS = ("base_camera", "hand_camera")
@@ -95,7 +96,8 @@ class MikasaEnvironment:
     replaces every action by zeros. The seed alone determines an episode.
 
     `info` of a step: `success_now`; for the Remember* tasks also `wrong_first_touch` (1.0 once the first
-    object that the TCP came within 5 cm of, after the objects reappeared, was not the target) and, while
+    object that the TCP came within 5 cm of, after the objects reappeared, was not the target), at the step
+    of such a touch `mistake` (what was touched, and what was right), `true_subtask` (see `expert`) and, while
     the target can be seen, `target_distance_m` from the TCP.
     """
 
@@ -146,7 +148,8 @@ class MikasaEnvironment:
         self._success = self._success or success_now
         report: dict[str, object] = {"success_now": success_now}
         if mikasa_state.has_objects(self.task_id):
-            report |= self._touches.update(self.privileged())
+            state = self.privileged()
+            report |= self._touches.update(state) | {"true_subtask": expert_subtask(state)}
         return StepResult(
             observation=observation_of(obs, self._step),
             terminated=bool(np.asarray(terminated).reshape(-1)[0]),

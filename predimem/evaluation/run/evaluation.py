@@ -24,7 +24,8 @@ from predimem.evaluation.analysis.compact import compact_json
 from predimem.evaluation.analysis.diagnosis import diagnose, format_diagnosis
 from predimem.evaluation.analysis.studies import StudyConfig, draw_studies
 from predimem.evaluation.report.clips import choose_clips, read_clip
-from predimem.evaluation.report.report import load_traces, write_report
+from predimem.evaluation.report.episodes import load_traces
+from predimem.evaluation.report.report import write_report
 from predimem.evaluation.report.summary import compare, means_note, summarise, summarise_means
 from predimem.evaluation.report.video import Film
 from predimem.evaluation.run.jobs import EpisodeJob, EpisodeRecord, EvaluationError, Player, WorkerPool

@@ -23,8 +23,9 @@ from predimem.core.interfaces import Subscriber
 from predimem.core.types import EpisodeResult
 from predimem.evaluation.report.clips import Clip, film_clip
 from predimem.evaluation.report.episode_log import LogRecorder
+from predimem.evaluation.report.thumbnails import KeyframeThumbnails
 from predimem.evaluation.report.ticks import TickStatistics
-from predimem.evaluation.report.video import Film, KeyframeThumbnails, VideoRecorder
+from predimem.evaluation.report.video import Film, VideoRecorder
 from predimem.evaluation.run.fingerprint import TrajectoryFingerprint
 from predimem.evaluation.run.player import Player
 from predimem.evaluation.run.review import NO_REVIEW, review
@@ -94,14 +95,14 @@ def play_job(player: Player, job: EpisodeJob, out: Path) -> EpisodeRecord:
             raise
         message = f"{type(error).__name__}: {error}\n{traceback.format_exc(limit=-3)}"
         result = EpisodeResult(job.task, job.agent, job.seed, "error", 0, message=message)
+    reviewed = review(log, result, player.true_keyframes)
     trace = job.file("traces", ".json") if job.trace else None
     if trace is not None:
         data = {"task": job.task, "agent": job.agent, "seed": job.seed} | recorder.trace
-        write_json(out / trace, data | {"thumbnails": thumbnails.as_json()})
+        write_json(out / trace, data | {"mistake": reviewed["mistake"], "thumbnails": thumbnails.as_json()})
     if video is not None and not (out / video).is_file():
         video = None  # the episode crashed before its first step
     files = {"trace": trace, "video": video}
-    reviewed = review(log, result, player.true_keyframes)
     measured = {"trajectory": trajectory.value, "wall_s": time.perf_counter() - began_s}
     return episode_record(result) | statistics.numbers | reviewed | measured | files
 

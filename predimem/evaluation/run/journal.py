@@ -68,10 +68,7 @@ class EvaluationJournal(Journal):
 
     def _clear(self) -> None:
         self._file.clear()
-        for folder in ("traces", "videos", "failures"):
-            shutil.rmtree(self.out / folder, ignore_errors=True)
-        for name in ("results.json", "compact.json", "table.md", "report.html"):
-            (self.out / name).unlink(missing_ok=True)
+        _remove_outputs(self.out)
 
     def _join(self, agents: dict[str, dict[str, Any]]) -> None:
         for name, identity in agents.items():
@@ -94,15 +91,34 @@ class EvaluationJournal(Journal):
             self.refuse(["the journal's format"])
         before, self._agents = modern_identity(head["identity"])
         self.refuse(differences(before, identity))
-        former = before != head["identity"]
         for line in lines:
             if "run" in line:
                 self.runs.append(line["run"])
             elif "agent" in line:
-                self._agents[line["agent"]] = modern_agent(line["identity"]) if former else line["identity"]
+                self._agents[line["agent"]] = modern_agent(line["identity"])
             else:
                 record = modern_record(line["episode"])
                 self.records[record["task"], record["agent"], record["seed"]] = record
+
+
+def refuse_run(out: Path) -> None:
+    """Raises EvaluationError where `out` itself holds an evaluation, so that nothing else is to be written there."""
+    if (out / EvaluationJournal.name).exists():
+        raise EvaluationError(f"{out} holds an evaluation ({EvaluationJournal.name}); {EvaluationJournal.instead}")
+
+
+def clear_run(out: Path) -> None:
+    """Remove the evaluation that `out` itself holds; nothing is touched where there is none."""
+    if (out / EvaluationJournal.name).is_file():
+        _remove_outputs(out)
+        (out / EvaluationJournal.name).unlink()
+
+
+def _remove_outputs(out: Path) -> None:
+    for folder in ("traces", "videos", "failures"):
+        shutil.rmtree(out / folder, ignore_errors=True)
+    for name in ("results.json", "compact.json", "table.md", "report.html"):
+        (out / name).unlink(missing_ok=True)
 
 
 def fingerprint(identity: dict[str, Any]) -> str:

@@ -62,3 +62,14 @@ def test_of_mikasa_agents_were_built_in(tmp_path: Path) -> None:
     with pytest.raises(EvaluationError, match=r'predimem\.weights\.planner \(was "abc", is "xyz"\)'):
         other = {"predimem": NEW | {"weights": {"planner": "xyz", "actor": "def"}}}
         EvaluationJournal(tmp_path, identity("mikasa", {"rendering": "stock"}), agents=other)
+
+
+def test_an_option_that_came_later_does_not_cost_a_run(tmp_path: Path) -> None:
+    """The agents of today's journals, too, get the defaults of options that they were played without."""
+    agents = {"predimem": {name: value for name, value in NEW.items() if name not in ("prompt", "planner_options")}}
+    with EvaluationJournal(tmp_path, identity("arena", ARENA), agents=agents) as journal:
+        journal.begin({"revision": "1"})
+    with EvaluationJournal(tmp_path, identity("arena", ARENA), agents={"predimem": NEW}) as journal:
+        assert journal.runs == [{"revision": "1"}]
+    with pytest.raises(EvaluationError, match=r"predimem\.prompt"):
+        EvaluationJournal(tmp_path, identity("arena", ARENA), agents={"predimem": NEW | {"prompt": {"x": 1}}})
