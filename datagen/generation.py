@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from datagen.former_names import todays_kind
-from predimem.core.config import ConfigError, to_dict
+from predimem.core.config import ConfigError, tasks_as_text, to_dict
 from predimem.core.seeds import DEMONSTRATION_SEEDS, check_training_seeds
 from predimem.envs.arena.task import Task
 from predimem.envs.arena.task_file import SUFFIX
@@ -51,7 +51,10 @@ class ArenaDataConfig:
     """
 
     may_differ: ClassVar[tuple[str, ...]] = ("out", "tasks", "episodes", "first_seed")
-    complete_data = staticmethod(todays_kind)
+
+    @staticmethod
+    def complete_data(data: dict[str, Any]) -> dict[str, Any]:
+        return tasks_as_text(todays_kind(data))
 
     out: str
     tasks: tuple[str, ...] = ()

@@ -27,6 +27,7 @@ from datagen.export.lerobot_stats import column_stats, image_stats, merge_stats
 from datagen.export.video import CODEC, PIXEL_FORMAT, write_video
 from predimem.core.episodes import Episode, EpisodeError, Frames, episode_checksum, list_episodes, load_episode
 from predimem.core.files import AtomicWrite, write_json
+from predimem.core.progress import watched
 
 VERSION = "v3.0"
 CHUNK = 1000  # files of a chunk
@@ -50,12 +51,10 @@ def export_lerobot(episodes: str | Path, out: str | Path, robot: str = "panda", 
     Raises EpisodeError for episodes that do not fit together (cameras, sizes, rate) or have steps without
     a subtask, and ValueError where `out` holds a whole data set, other files, or one of other episodes.
     """
-    from tqdm import tqdm
-
     out, paths = Path(out), list_episodes(episodes)
     _check_out(out, len(paths))
     export = _Export(out, _features(load_episode(paths[0], verify=False), paths[0]))
-    for path in tqdm(paths, unit="episode", disable=not progress):
+    for path in watched(paths, len(paths), "episodes", shown=progress):
         export.add(path)
     export.finish(robot)
     return len(paths)

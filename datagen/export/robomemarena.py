@@ -24,6 +24,7 @@ import numpy as np
 from datagen.export.arena_state import DIM, robot_arrays
 from predimem.core.episodes import Episode, EpisodeError, episode_checksum, list_episodes, load_episode
 from predimem.core.files import AtomicWrite
+from predimem.core.progress import watched
 from predimem.core.subtask_labels import released
 from predimem.envs.arena.tasks import task_of
 
@@ -37,10 +38,8 @@ def export_robomemarena(episodes: str | Path, out: str | Path, progress: bool = 
     Files of an earlier, interrupted run are kept. Raises EpisodeError for an episode that the layout
     cannot hold, and ValueError for a file that is there already and comes from another episode.
     """
-    from tqdm import tqdm
-
-    files = 0
-    for path in tqdm(list_episodes(episodes), unit="episode", disable=not progress):
+    files, paths = 0, list_episodes(episodes)
+    for path in watched(paths, len(paths), "episodes", shown=progress):
         checksum, episode = episode_checksum(path), load_episode(path)
         task = check_episode(episode, path)
         for order in range(len(episode.subtasks)):

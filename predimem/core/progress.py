@@ -105,6 +105,7 @@ class Bar:
     unit: what an item is, in the plural. title: what is being done.
     at_once: how many items are worked on side by side.
     delay_s: work that takes less than this is not shown.
+    shown: False shows nothing.
     clock: seconds, monotonic. ticking: whether a thread keeps the bar alive while nothing gets done.
     """
 
@@ -116,22 +117,23 @@ class Bar:
         done: int = 0,
         at_once: int = 1,
         delay_s: float = 0.0,
+        shown: bool = True,
         stream: TextIO | None = None,
         clock: Clock = time.monotonic,
         ticking: bool = True,
     ):
         self.done, self._before, self._total = done, done, total
-        self._unit, self._title, self._text = unit, title, ""
-        self._at_once, self._delay_s = at_once, delay_s
+        self.unit, self._title, self._text = unit, title, ""
+        self._at_once, self._delay_s, self._shown = at_once, delay_s, shown
         self._stream, self._clock = _stream(stream), clock
         self._began_s = self._last_s = clock()
         self._first: tuple[int, float] | None = None  # items done when all workers were under way, and when
         self._printed_s: float | None = None
         self._lock, self._over = threading.RLock(), threading.Event()
         self._drawn: Any = None
-        if self._stream.isatty():
+        if shown and self._stream.isatty():
             self._drawn = _draw(self, total, done, title, delay_s, self._stream)
-        if ticking:
+        if shown and ticking:
             threading.Thread(target=self._keep_alive, name="progress", daemon=True).start()
 
     def add(self, count: int = 1, text: str | None = None) -> None:
@@ -152,7 +154,8 @@ class Bar:
 
     def note(self, text: str) -> None:
         """Print a line of its own."""
-        say(text, self._stream)
+        if self._shown:
+            say(text, self._stream)
 
     def tick(self) -> None:
         """Show how it stands, if it is time to."""
@@ -167,7 +170,7 @@ class Bar:
             self._over.set()
             if self._drawn is not None:
                 self._drawn.close()
-            elif self._printed_s is not None or self.elapsed_s >= self._delay_s:
+            elif self._shown and (self._printed_s is not None or self.elapsed_s >= self._delay_s):
                 self._print()
 
     @property
@@ -198,7 +201,7 @@ class Bar:
         """Such as "12 of 208 episodes, about 4 min left: predimem 9/12"."""
         title = f"{self._title}: " if self._title else ""
         of = "" if self._total is None else f" of {self._total}"
-        return f"{title}{self.done}{of} {self._unit}, {self.time}{self.text}"
+        return f"{title}{self.done}{of} {self.unit}, {self.time}{self.text}"
 
     @property
     def text(self) -> str:
@@ -213,6 +216,8 @@ class Bar:
         self.close()
 
     def _is_due(self) -> bool:
+        if not self._shown:
+            return False
         now_s = self._clock()
         if self._printed_s is None:
             return now_s - self._began_s >= max(FIRST_LINE_S, self._delay_s)
@@ -252,9 +257,14 @@ def _draw(bar: Bar, total: int | None, done: int, title: str, delay_s: float, st
         def format_dict(self) -> dict[str, Any]:
             return super().format_dict | {"time": bar.time, "text": bar.text}
 
-    end = "{time}{text}"
+    counted = "{desc}{n_fmt} " if total is None else "{desc}{percentage:3.0f}% |{bar}| {n_fmt}/{total_fmt} "
     return Drawn(
-        desc=f"{title}: " if title else "", total=total, initial=done, file=stream, delay=delay_s, dynamic_ncols=True, smoothing=0,
-        bar_format="{desc}{n_fmt} " + bar._unit + ", " + end if total is None
-        else "{desc}{percentage:3.0f}% |{bar}| {n_fmt}/{total_fmt} " + bar._unit + ", " + end,
-    )  # fmt: skip
+        desc=f"{title}: " if title else "",
+        total=total,
+        initial=done,
+        file=stream,
+        delay=delay_s,
+        dynamic_ncols=True,
+        smoothing=0,
+        bar_format=counted + bar.unit + ", {time}{text}",
+    )

@@ -8,12 +8,13 @@ import os
 import signal
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
+from predimem.core import progress
 from predimem.jobs.pool import MakeHandler, Message, WorkerGone, describe
 
 LOG = "workers.log"
@@ -47,10 +48,13 @@ class ProcessHandle:
     def __init__(self, make_handler: MakeHandler, log: str):
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs, make_handler, log), daemon=True)
+        stages, their_stages = context.Pipe(duplex=False)
+        self.process = context.Process(target=_serve, args=(theirs, their_stages, make_handler, log), daemon=True)
         with _interrupts_blocked():  # Ctrl-C is for the parent to handle
             self.process.start()
         theirs.close()
+        their_stages.close()
+        threading.Thread(target=_announce_stages, args=(stages,), name="stages", daemon=True).start()
 
     def send(self, job: Any) -> None:
         try:
@@ -83,10 +87,11 @@ class ProcessHandle:
         return WorkerGone(signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}")
 
 
-def _serve(connection: Connection, make_handler: MakeHandler, log: str) -> None:
+def _serve(connection: Connection, stages: Connection, make_handler: MakeHandler, log: str) -> None:
     """The life of a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _redirect_output(log)
+    progress.report_to(stages.send)
     threading.Thread(target=_die_with_parent, daemon=True).start()
     try:
         handler = make_handler()
@@ -105,6 +110,13 @@ def _serve(connection: Connection, make_handler: MakeHandler, log: str) -> None:
         pass  # the parent is gone
     finally:
         handler.close()
+
+
+def _announce_stages(stages: Connection) -> None:
+    """Show the stages that a worker reports, until it ends."""
+    with stages, suppress(EOFError, OSError):
+        while True:
+            progress.announce(stages.recv())
 
 
 def _die_with_parent() -> None:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from datagen.command import read_data_config
 from planner.prompt import follow_memory
 from predimem.agent.config import ORACLE, SKILLS
-from predimem.core.config import ConfigError, merged, read_yaml, to_dict
+from predimem.core.config import ConfigError, merged, read_yaml, tasks_as_text, to_dict
 from predimem.core.seeds import check_training_seeds
 
 DATA, PLANNER, ACTOR = "data", "planner", "actor"  # kinds of stages
@@ -127,6 +127,8 @@ class RetrainConfig:
     out: str = "runs/train/arena"
     workers: int = 2
     tasks: tuple[str, ...] = ()
+
+    complete_data = staticmethod(tasks_as_text)
 
     def __post_init__(self) -> None:
         if self.workers < 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import subprocess
 import sys
 import time
@@ -74,7 +75,7 @@ def test_a_file_gets_an_early_line_then_one_every_25_s_then_one_a_minute() -> No
         if len(stream.getvalue()) > before:
             times.append(second)
     assert times[:4] == [5, 30, 55, 80]
-    gaps = [b - a for a, b in zip(times, times[1:], strict=False)]
+    gaps = [b - a for a, b in itertools.pairwise(times)]
     assert all(gap == 25 for gap, at in zip(gaps, times[1:], strict=True) if at < 600)
     assert gaps[-5:] == [60] * 5
     assert stream.getvalue().splitlines()[1] == "0 of 10000 episodes, 30 s so far" and "\r" not in stream.getvalue()

@@ -111,6 +111,7 @@ class WorkerPool:
     """Plays jobs in up to `size` processes. `start` before `play`; `close` when done."""
 
     def __init__(self, make_player: Callable[[], Player], out: Path, size: int, timeout_s: float):
+        self.size = size
         self._pool = Pool(Processes(partial(_EpisodeHandler, make_player, out), out), size, timeout_s)
 
     def start(self) -> dict[str, Any]:
