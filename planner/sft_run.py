@@ -8,11 +8,11 @@ import re
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO
 
-from predimem.core.progress import Bar, say
+from predimem.core.progress import Bar, say, stage
 
 END_S = 20.0  # for the processes of ms-swift to end after Ctrl-C
 TAIL_LINES = 15
@@ -50,24 +50,22 @@ def run_swift(command: Sequence[str], environment: Mapping[str, str], log: Path)
 
 def _follow(output: IO[bytes], log: IO[bytes]) -> None:
     """Copy the output to the log as it comes, and show the steps in it."""
-    with Bar(None, "steps", "loading the model") as loading:
-        bar, loss, held = loading, "", ""
-        try:
-            while data := os.read(output.fileno(), 65536):
-                log.write(data)
-                log.flush()
-                *lines, held = re.split(r"[\r\n]", held + data.decode(errors="replace"))
-                for line in lines:
-                    if found := _LOSS.search(line):
-                        loss = f"loss {found[1]}"
-                    if found := _STEP.search(line):
-                        done, total = map(int, found.groups())
-                        if bar is loading:
-                            loading.close()
-                            bar = Bar(total, "steps", "training", done=done)
-                        bar.add(max(0, done - bar.done), loss)
-        finally:
-            bar.close()
+    with ExitStack() as shown:
+        shown.enter_context(stage("loading the model"))
+        bar, loss, held = None, "", ""
+        while data := os.read(output.fileno(), 65536):
+            log.write(data)
+            log.flush()
+            *lines, held = re.split(r"[\r\n]", held + data.decode(errors="replace"))
+            for line in lines:
+                if found := _LOSS.search(line):
+                    loss = f"loss {found[1]}"
+                if found := _STEP.search(line):
+                    done, total = map(int, found.groups())
+                    if bar is None:
+                        shown.close()  # the stage
+                        bar = shown.enter_context(Bar(total, "steps", "training", done=done))
+                    bar.add(max(0, done - bar.done), loss)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -52,7 +52,7 @@ def write_training_data(
     samples = SampleMaker(training, memory, config).draw(config.samples, random.Random(seed))
     if batch_size is not None:
         samples = equally_long(samples, batch_size, random.Random(seed))
-    say(f"{config.samples} samples of {len(training)} episodes go to {folder}; {len(held_out)} episodes are held out")
+    say(f"{config.samples} samples of {len(training)} episodes go to {folder} ({len(held_out)} held out)")
     follows_from = {
         "prompt": to_dict(prompt),
         "memory": to_dict(memory),

@@ -45,7 +45,7 @@ class MikasaBenchmark(Benchmark):
 
     def all_tasks(self) -> tuple[str, ...]:
         raise ValueError(
-            "mikasa: say which --tasks to play, comma-separated, such as RememberColor9-VLA-v0 (`predimem tasks` lists them)"
+            "mikasa: say which --tasks to play, such as RememberColor9-VLA-v0; `predimem tasks` lists them"
         )
 
     def listed_tasks(self) -> tuple[str, ...]:
