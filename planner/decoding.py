@@ -22,6 +22,7 @@ from planner.greedy import Decoded, greedy_decode
 from planner.image_features import ImageReader
 from planner.inputs import InputReader
 from planner.parsing import parse_plan, subtask_characters
+from predimem.core.progress import stage
 from predimem.core.types import MemorySnapshot, Plan
 
 _END = "<|im_end|>"
@@ -114,6 +115,13 @@ def load_planner(
 
     Raises PlannerCheckpointError if the folder, a file or a weight is missing, or a file is truncated.
     """
+    with stage("loading the planner"):
+        return _load_planner(Path(path), device, timesteps, threads, spec)
+
+
+def _load_planner(
+    folder: Path, device: str, timesteps: int, threads: int | None, spec: PlannerSpec | None
+) -> QwenPlanner:
     from safetensors import SafetensorError
     from transformers import AutoConfig, AutoProcessor, Qwen3VLForConditionalGeneration
     from transformers.utils import logging
@@ -121,7 +129,6 @@ def load_planner(
     logging.disable_progress_bar()
     if threads is not None:
         torch.set_num_threads(threads)
-    folder = Path(path)
     if not folder.is_dir():
         raise PlannerCheckpointError(
             f"planner weights not found: {folder} is no folder. Train one with `predimem train planner`"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 from typer.core import TyperGroup
 
-from predimem.cli import data, demo, evaluation, exchange, make, play, serve, skills, train, verify
+from predimem.cli import data, demo, evaluation, exchange, make, play, serve, skills, tasks, train, verify
 from predimem.cli.faults import explain
 from predimem.core.faults import SetupError, setup_fault
 
@@ -24,8 +26,34 @@ app = typer.Typer(
     cls=InPanels,
     no_args_is_help=True,
     add_completion=False,
-    help="Memory for robot policies: make data, train, evaluate and serve.",
 )
+
+
+def print_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        from predimem.evaluation.run.machine import revision
+
+        commit, dirty = revision()
+        changed = ", with changes" if dirty else ""
+        print(f"predimem {version('predimem')}" + (f" (revision {commit[:7]}{changed})" if commit else ""))
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=print_version,
+            is_eager=True,
+            help="Print the version, and of a checkout its revision.",
+        ),
+    ] = False,
+) -> None:
+    """Memory for robot policies: make data, train, evaluate and serve."""
 
 
 @app.command("doctor", rich_help_panel=MACHINE)
@@ -38,6 +66,7 @@ def check_machine() -> None:
 
 app.command("demo", rich_help_panel=SEE)(demo.demo)
 app.command("play", rich_help_panel=SEE)(play.play_one)
+app.command("tasks", rich_help_panel=SEE)(tasks.list_tasks)
 app.command("datagen", rich_help_panel=DATA)(make.datagen)
 app.command("decompose", rich_help_panel=DATA)(make.decompose)
 app.add_typer(data.app, name="data", rich_help_panel=DATA)

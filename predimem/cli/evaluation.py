@@ -111,9 +111,8 @@ def harness(
     weights: Weights = None,
 ) -> None:
     """Let the benchmark's own evaluation code grade an agent, with its own seeds and cameras."""
-    from tqdm import tqdm
-
     from predimem.core.files import write_json
+    from predimem.core.progress import Bar
     from predimem.envs.benchmark import load_benchmark
     from predimem.evaluation.run.benchmark_player import BenchmarkPlayer
     from predimem.evaluation.run.config import evaluation_settings
@@ -125,8 +124,8 @@ def harness(
         player.load(split(agents))
         for task in names:
             for agent in split(agents):
-                with tqdm(total=episodes, unit="episode", desc=f"{task} {agent}") as bar:
-                    result = player.run_harness(task, agent, episodes, lambda index, success: bar.update())
+                with Bar(episodes, "episodes", f"{task} {agent}") as bar:
+                    result = player.run_harness(task, agent, episodes, lambda index, success: bar.add())
                 path = out / f"{task}.{agent}.json"
                 write_json(path, result | {"provenance": player.provenance()})
                 print(f"{task} {agent}: success {result['sr']:.2f} over {episodes} episodes -> {path}")

@@ -34,15 +34,23 @@ def export_sft(
         int | None, typer.Option(help="Seed with which examples are drawn; default: as in the config.")
     ] = None,
 ) -> None:
-    """Write the JSONL that ms-swift trains S2 with, as `predimem train planner` makes it (RoboMemArena, §8)."""
-    from planner.dataset import write_training_data
-    from planner.prompt import PromptConfig
-    from planner.train import TrainConfig
-    from predimem.core.config import load_config
-    from predimem.core.episodes import load_episodes
+    """Write the JSONL that ms-swift trains S2 with, as `predimem train planner` makes it (RoboMemArena, §8).
+
+    After Ctrl-C the same command goes on where it was interrupted.
+    """
+    from predimem.core.config import load_config, read_yaml
+    from predimem.core.episodes import list_episodes, load_episodes
+    from predimem.core.progress import stage
 
     if (out / "train.jsonl").exists():
         raise ValueError(f"{out} holds a train.jsonl already: choose another --out")
+    list_episodes(episodes)
+    if config is not None:
+        read_yaml(config)
+    with stage("loading PyTorch"):
+        from planner.prompt import PromptConfig
+        from planner.train import TrainConfig
+        from planner.training_data import write_training_data
     loaded = load_episodes(episodes)
     if config is not None:
         recipe = load_config(TrainConfig, config)

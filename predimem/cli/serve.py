@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -50,10 +51,13 @@ def serve(
 
     After SIGTERM or Ctrl-C the server answers what was asked, and ends.
     """
+    from predimem.core.progress import show_on, stage
     from predimem.serving.models import make_served
 
+    show_on(sys.stdout)  # standard error is for the logs, which are JSON
     try:
-        from predimem.serving.command import run_server, serve_config
+        with stage("starting the server"):
+            from predimem.serving.command import run_server, serve_config
     except ModuleNotFoundError as error:
         raise ValueError(f"serving needs {error.name}: pip install 'predimem[serve]'") from error
 

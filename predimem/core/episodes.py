@@ -23,9 +23,11 @@ from typing import Any
 
 import numpy as np
 
+from predimem.core.config import PACKAGE, read_yaml
 from predimem.core.files import AtomicWrite
 from predimem.core.frames import EpisodeError, Frames, StoredImages
 from predimem.core.hdf5_file import Hdf5File
+from predimem.core.progress import watched
 
 FORMAT = "predimem-episode"
 VERSION = 2
@@ -113,8 +115,22 @@ def list_episodes(root: str | Path) -> list[Path]:
     """All episode files below `root`, in a fixed order. Raises EpisodeError if there is none."""
     paths = sorted(Path(root).rglob("seed*.h5"))
     if not paths:
-        raise EpisodeError(f"no episodes under {root}: make some with `predimem datagen`")
+        raise EpisodeError(f"no episodes under {root}: {_who_makes(Path(root))}")
     return paths
+
+
+def _who_makes(root: Path) -> str:
+    """The command that makes the episodes of a folder: that of the shipped config whose folder it is."""
+    commands = {"datagen*.yaml": "datagen", "train_arena.yaml": "train arena"}
+    for pattern, command in commands.items():
+        for path in sorted((PACKAGE / "configs").glob(pattern)):
+            made = Path(read_yaml(path)["out"])
+            if root.parts[: len(made.parts)] == made.parts:
+                return f"make them with `predimem {command} --config configs/{path.name}`"
+    return (
+        f"make some of MIKASA with `predimem datagen --config configs/datagen_mikasa.yaml --out {root}`, or of the "
+        f"arena with `predimem datagen --config configs/datagen.yaml --out {root}`"
+    )
 
 
 class EpisodeWriter:
@@ -283,6 +299,8 @@ def load_episode(path: str | Path, *, verify: bool = True, in_memory: bool = Fal
     """
     import h5py
 
+    if not Path(path).is_file():
+        raise EpisodeError(f"there is no episode {path}: expected a file such as .../seed0000001000.h5")
     try:
         with h5py.File(path, "r") as file:
             attributes: Any = file.attrs
@@ -314,7 +332,6 @@ def load_episodes(root: str | Path) -> list[Episode]:
     Verified, unless this process has done so before and the file has not changed since: in threads, since unpacking
     and hashing, nearly all of the work (0.4 ms an image of 128 px), leave Python's lock.
     """
-    from tqdm import tqdm
 
     def load(path: Path) -> Episode:
         status = path.stat()
@@ -326,7 +343,7 @@ def load_episodes(root: str | Path) -> list[Episode]:
     paths = list_episodes(root)
     pool = ThreadPoolExecutor()
     try:
-        return list(tqdm(pool.map(load, paths), "verifying", len(paths), unit="episode", delay=3))
+        return list(watched(pool.map(load, paths), len(paths), "episodes", "verifying", delay_s=3.0))
     finally:
         pool.shutdown(cancel_futures=True)
 

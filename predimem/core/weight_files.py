@@ -35,6 +35,12 @@ def weights_folder(root: str | Path | None, name: str) -> Path:
     return folder
 
 
+def check_folder(path: Path) -> None:
+    """Raises WeightsError where there is nothing at a path that a user named."""
+    if not path.exists():
+        raise WeightsError(f"there is nothing at {path}: expected a folder with weights, such as a training exports")
+
+
 def _recipe(name: str) -> str:
     """The command that makes a model; recipes of the arena are called after it: `arena-planner-text` is made by
     configs/planner/arena_text.yaml."""

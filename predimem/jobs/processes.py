@@ -8,13 +8,14 @@ import os
 import signal
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
 
+from predimem.core import progress
 from predimem.jobs.pool import MakeHandler, Message, WorkerGone, failed
 
 LOG = "workers.log"
@@ -54,13 +55,17 @@ class ProcessHandle:
     def __init__(self, make_handler: MakeHandler, log: str, ignores_sigterm: bool = False):
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
+        stages, their_stages = context.Pipe(duplex=False)
         ignored = (signal.SIGINT, signal.SIGTERM) if ignores_sigterm else (signal.SIGINT,)
-        self.process = context.Process(target=_serve, args=(theirs, make_handler, log, ignored), daemon=True)
+        given = (theirs, their_stages, make_handler, log, ignored)
+        self.process = context.Process(target=_serve, args=given, daemon=True)
         with _blocked(ignored):  # Ctrl-C is for the parent to handle
             self.process.start()
         # multiprocessing asks workers that are left at the end to go, with SIGTERM, and waits for them.
         self._at_exit = Finalize(None, self.process.kill, exitpriority=0) if ignores_sigterm else None
         theirs.close()
+        their_stages.close()
+        threading.Thread(target=_announce_stages, args=(stages,), name="stages", daemon=True).start()
 
     def send(self, job: Any) -> None:
         try:
@@ -95,10 +100,13 @@ class ProcessHandle:
         return WorkerGone(signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}")
 
 
-def _serve(connection: Connection, make_handler: MakeHandler, log: str, ignored: Sequence[signal.Signals]) -> None:
+def _serve(
+    connection: Connection, stages: Connection, make_handler: MakeHandler, log: str, ignored: Sequence[signal.Signals]
+) -> None:
     """The life of a worker process."""
     for number in ignored:
         signal.signal(number, signal.SIG_IGN)
+    progress.report_to(stages.send)
     threading.Thread(target=_die_with_parent, daemon=True).start()
     try:
         _redirect_output(log)
@@ -118,6 +126,13 @@ def _serve(connection: Connection, make_handler: MakeHandler, log: str, ignored:
         pass  # the parent is gone
     finally:
         handler.close()
+
+
+def _announce_stages(stages: Connection) -> None:
+    """Show the stages that a worker reports, until it ends."""
+    with stages, suppress(EOFError, OSError):
+        while True:
+            progress.announce(stages.recv())
 
 
 def _die_with_parent() -> None:

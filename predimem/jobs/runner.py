@@ -77,9 +77,10 @@ def run_jobs(
     missing = set(journal.missing(jobs, retry_errors))
     if missing:
         done = [journal.outcomes[job] for job in jobs if job not in missing]
-        bar = Progress(len(jobs), done) if progress else None
+        backend = backend or BackendConfig()
+        bar = Progress(len(jobs), done, backend.workers) if progress else None
         try:
-            _play([job for job in jobs if job in missing], make_worker, journal, backend or BackendConfig(), bar)
+            _play([job for job in jobs if job in missing], make_worker, journal, backend, bar)
         except KeyboardInterrupt:
             print("\ninterrupted: the same command goes on", file=sys.stderr)
             raise

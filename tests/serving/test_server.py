@@ -9,8 +9,10 @@ import signal
 import socket
 import ssl
 import subprocess
+import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -35,6 +37,7 @@ from tests.serving.support import (
     SIDE,
     MarkPlanner,
     ServerProcess,
+    free_port,
     observe,
     server_process,
     settings,
@@ -389,3 +392,25 @@ def test_what_cannot_be_served_is_one_clear_line(server: ServerProcess, tmp_path
     broken = replace(small_models(), make_planner=partial(MarkPlanner, "never"))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="the planner cannot be started: TypeError"):
         run_server(config, broken)
+
+
+def test_a_person_is_told_when_and_where_it_is_ready(tmp_path: Path) -> None:
+    port = free_port()
+    command = [sys.executable, "-m", "predimem.cli", "serve", "--port", str(port), "--state-dir", str(tmp_path / "s")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    lines = []
+    for line in process.stdout:
+        lines.append(line.strip())
+        if line.startswith("ready: "):
+            break
+    ready = f"ready: http://127.0.0.1:{port}/ shows what the robots remember; robots connect to ws://127.0.0.1:{port}"
+    assert lines[-1] == ready
+    stages = [line for line in lines if "so far" not in line]
+    assert stages == ["starting the server", "loading the actor", "loading the planner", ready]
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/") as page:
+        assert "<html" in page.read().decode().lower()
+    process.terminate()
+    _, logs = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert [json.loads(line)["event"] for line in logs.splitlines()][-1] == "stopped"  # nothing but JSON

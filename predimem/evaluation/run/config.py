@@ -11,7 +11,7 @@ from typing import Any
 from predimem.agent.clock import TimeConfig
 from predimem.agent.config import AgentConfig
 from predimem.agent.dual_system import DualSystemConfig
-from predimem.core.config import ConfigError, from_dict, merged, read_yaml, to_dict
+from predimem.core.config import ConfigError, from_dict, merged, read_yaml, tasks_as_text, to_dict
 from predimem.core.own_code import place_beside
 from predimem.core.seeds import EVALUATION_SEEDS_FROM
 from predimem.envs.benchmark import EnvironmentOptions, benchmark_key, load_benchmark
@@ -92,6 +92,8 @@ class EvaluationFile:
     play: PlayConfig = field(default_factory=PlayConfig)
     agent_configs: dict[str, AgentConfig] = field(default_factory=dict)
     studies: dict[str, StudyConfig] = field(default_factory=dict)
+
+    complete_data = staticmethod(tasks_as_text)
 
     def __post_init__(self) -> None:
         known = self.agent_configs

@@ -17,6 +17,7 @@ from typing import Any
 
 from predimem.core.faults import SetupError
 from predimem.core.files import check_folder, write_text
+from predimem.core.progress import Bar, stage, watched
 from predimem.core.seeds import EVALUATION_SEEDS_FROM, refuse_training_seeds
 from predimem.envs.benchmark import load_benchmark
 from predimem.evaluation.analysis.categories import Categories, format_categories, markdown_table, summarise_categories
@@ -111,7 +112,8 @@ def run_evaluation(
     began_s = time.monotonic()
     pool = WorkerPool(make_player, out, config.workers, config.episode_timeout_s)
     try:
-        provenance = pool.start()
+        with stage("starting the first worker"):
+            provenance = pool.start()
         common = {name: value for name, value in provenance.items() if name != "agent_configs"}
         identity = {"benchmark": load_benchmark(config.benchmark).name, "provenance": common}
         with EvaluationJournal(out, identity, config.overwrite, provenance.get("agent_configs")) as journal:
@@ -205,11 +207,11 @@ def _cell(figures: dict[str, Any]) -> str:
 
 def _film_failures(config: EvaluationConfig, pool: WorkerPool, records: Sequence[EpisodeRecord]) -> None:
     """Film what is not filmed yet of the failures that the report shows."""
-    from tqdm import tqdm
-
     chosen = list(choose_clips(records, config.clips_per_cause))
     jobs = [EpisodeJob(c.task, c.seed, c.agent, clip=c) for c in chosen if read_clip(c, Path(config.out)) is None]
-    for done in tqdm(pool.play(jobs), total=len(jobs), unit="clip", dynamic_ncols=True, disable=not jobs):
+    if not jobs:
+        return
+    for done in watched(pool.play(jobs), len(jobs), "clips", at_once=config.workers):
         if done.get("message"):
             first = done["message"].splitlines()[0]
             print(f"no clip: {done['task']} {done['agent']} seed {done['seed']}: {first}")
@@ -252,19 +254,16 @@ def _play(
     horizons: Mapping[str, int],
 ) -> None:
     """Play what is missing, appending to `finished` and to the journal as the episodes end."""
-    from tqdm import tqdm
-
     total = len(finished) + len(missing)
-    with tqdm(total=total, initial=len(finished), unit="episode", dynamic_ncols=True) as bar:
-        bar.set_postfix_str(_running(finished))
+    with Bar(total, "episodes", done=len(finished), at_once=pool.size) as bar:
+        bar.show(_running(finished))
         for record in pool.play(sorted(missing, key=lambda job: -horizons.get(job.task, 0))):
             journal.add(record)
             finished.append(record)
             if record["status"] == "error":
                 first = (record["message"] or "no message").splitlines()[0]
-                bar.write(f"error: {record['task']} {record['agent']} seed {record['seed']}: {first}")
-            bar.set_postfix_str(_running(finished), refresh=False)
-            bar.update()
+                bar.note(f"error: {record['task']} {record['agent']} seed {record['seed']}: {first}")
+            bar.add(text=_running(finished))
 
 
 def _running(records: Sequence[EpisodeRecord]) -> str:

@@ -127,6 +127,7 @@ class WorkerPool:
 
     def __init__(self, make_player: Callable[[], Player], out: Path, size: int, timeout_s: float):
         self._out = out
+        self.size = size
         self._pool = Pool(Processes(partial(_EpisodeHandler, make_player, out), out), size, timeout_s)
 
     def start(self) -> dict[str, Any]:
