@@ -122,7 +122,7 @@ def test_the_built_in_agents_of_earlier_results_have_their_weights() -> None:
         "benchmark_version": "mikasa 1",
         "agent_configs": {
             "reactive": {
-                "planner": "instruction", "actor": "actor", "weights": {"actor": "cd"}, "memory": {},
+                "planner": "instruction", "actor": "actor", "weights": {"actor": "cd"}, "memory": {}, "prompt": {},
                 "s2_latency_steps": None, "camera_every": None, "slip_probability": 0.0,
             }
         },
