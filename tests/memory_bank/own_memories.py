@@ -199,3 +199,13 @@ class Half:
 
     def observe(self, observation: Any) -> None:
         pass
+
+
+class Darkens(Sound):
+    """Shows images that it made itself."""
+
+    def keep(self, frame):
+        dark = {name: image // 2 for name, image in frame.images.items()}
+        for image in dark.values():
+            image.flags.writeable = False
+        super().keep(replace(frame, images=dark))

@@ -89,12 +89,12 @@ class EvaluationJournal(Journal):
             self.refuse(["the journal's format"])
         before, self._agents = modern_identity(head["identity"])
         self.refuse(differences(before, identity))
-        former = before != head["identity"]
         for line in lines:
             if "run" in line:
                 self.runs.append(line["run"])
             elif "agent" in line:
-                self._agents[line["agent"]] = modern_agent(line["identity"]) if former else line["identity"]
+                identity = line["identity"]
+                self._agents[line["agent"]] = modern_agent(identity) if "planner" in identity else identity
             else:
                 record = modern_record(line["episode"])
                 self.records[record["task"], record["agent"], record["seed"]] = record
