@@ -13,6 +13,7 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -242,6 +243,6 @@ def _compare(memory: HostedMemory, fresh: HostedMemory, what: str) -> None:
 def _hurried_clock() -> Iterator[None]:
     """A machine that is so slow that ten seconds pass whenever somebody looks at the clock."""
     now = iter(range(1_000_000, 1_000_000_000, 10))
-    names = ("time", "monotonic", "perf_counter")
-    with mock.patch.multiple(time, **{name: lambda: float(next(now)) for name in names}):
+    clocks: Any = {name: lambda: float(next(now)) for name in ("time", "monotonic", "perf_counter")}
+    with mock.patch.multiple(time, **clocks):
         yield
