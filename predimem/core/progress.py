@@ -255,7 +255,7 @@ def _draw(bar: Bar, total: int | None, done: int, title: str, delay_s: float, st
     class Drawn(tqdm):
         @property
         def format_dict(self) -> dict[str, Any]:
-            return super().format_dict | {"time": bar.time, "text": bar.text}
+            return {**super().format_dict, "time": bar.time, "text": bar.text}
 
     counted = "{desc}{n_fmt} " if total is None else "{desc}{percentage:3.0f}% |{bar}| {n_fmt}/{total_fmt} "
     return Drawn(
