@@ -26,7 +26,7 @@ import numpy as np
 from predimem.core.config import PACKAGE, read_yaml
 from predimem.core.files import AtomicWrite
 from predimem.core.frames import EpisodeError, Frames, StoredImages
-from predimem.core.hdf5_file import Hdf5File
+from predimem.core.hdf5_file import Hdf5File, uninterrupted
 from predimem.core.progress import watched
 
 FORMAT = "predimem-episode"
@@ -180,6 +180,7 @@ class EpisodeWriter:
                 compression="gzip",
             )
 
+    @uninterrupted()
     def add(self, images: Mapping[str, np.ndarray] | None, state: np.ndarray, action: np.ndarray) -> None:
         """Add one control step.
 
@@ -194,6 +195,7 @@ class EpisodeWriter:
         self._state.append(np.array(state, np.float32))
         self._actions.append(np.array(action, np.float32))
 
+    @uninterrupted()
     def finish(
         self,
         instruction: str,
@@ -236,6 +238,7 @@ class EpisodeWriter:
         self._disk.close()
         self._whole.finish()
 
+    @uninterrupted()
     def abandon(self) -> None:
         """Delete what has been written so far; after `finish` there is nothing to delete."""
         try:

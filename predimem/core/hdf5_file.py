@@ -1,11 +1,34 @@
-"""A file that HDF5 writes to without ever being told that it cannot: on a full disk HDF5 crashes the process."""
+"""Writing with HDF5 without the two things that make it crash the process: a full disk, and Ctrl-C inside it."""
 
 from __future__ import annotations
 
 import io
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 from predimem.core.faults import disk_fault
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """A Ctrl-C that comes inside is handled at the end. Where Python handles none (another thread, a worker process
+    that ignores it) nothing changes."""
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+        return
+    came: list[tuple[int, FrameType | None]] = []
+    signal.signal(signal.SIGINT, lambda number, frame: came.append((number, frame)))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if came:
+            handler(*came[0])
 
 
 class Hdf5File(io.FileIO):

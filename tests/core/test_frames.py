@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import multiprocessing
 import os
 import pickle
@@ -271,12 +270,8 @@ def test_interrupted_writing_leaves_no_episode(tmp_path: Path, signal: int, left
     while not begun.exists():
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.01)
-    for _ in range(6):  # a Ctrl-C that comes while HDF5 closes an object is lost: people press it again
-        process.send_signal(signal)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            assert process.wait(10) != 0
-            break
-    assert process.returncode is not None
+    process.send_signal(signal)
+    assert process.wait(60) == -signal  # once is enough, and HDF5 does not crash
     begun.unlink()
     assert [p.name for p in tmp_path.iterdir()] == left
     with pytest.raises(EpisodeError, match="no episodes"):

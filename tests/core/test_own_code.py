@@ -57,10 +57,7 @@ def test_what_is_wrong_is_said(place: str, tmp_path: Path) -> None:
         (f"{file}:Other", r"my_planner.py defines no 'Other'; it defines: MyPlanner, no_planner"),
         (f"{tmp_path}/broken.py:X", r"broken.py, line 2: ModuleNotFoundError: No module named 'nothing_of_this_name'"),
         ("nowhere.py:X", r"planner: there is no file /.*nowhere.py"),
-        (
-            "nowhere:X",
-            r"there is no module 'nowhere', neither installed nor in .*; a file is named by its path: path/to/file.py:NAME",
-        ),
+        ("nowhere:X", r"there is no module 'nowhere', neither installed nor in .*: path/to/file.py:NAME"),
     ):
         with pytest.raises(OwnCodeError, match=says):
             load_object(faulty, "planner")
