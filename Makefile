@@ -1,5 +1,5 @@
 # make setup    environment in .venv, system libraries, a Vulkan driver (seconds when in place)
-# make demo     the tiny system plays RememberColor 3, 5 and 9; results, report, videos in runs/demo/
+# make demo     a drawer search and RememberColor, with and without keyframes; see runs/demo/report.html
 # make test     the tests on two cores, without those marked slow (`make test-slow` runs those)
 # make check    linter, formatting, types, import rules
 # make build    the wheel, in dist/

@@ -11,6 +11,7 @@ import torch
 from actor.preprocess import Preprocessor
 from actor.transforms import ResizeWithPad
 from actor.weights import Actor, load_actor
+from predimem.core.progress import stage
 from predimem.core.types import ActionChunk, Observation
 
 
@@ -79,4 +80,5 @@ def load_policy(path: str | Path, seed: int = 0, num_steps: int | None = None, d
 
     num_steps: Euler steps; the folder's config decides if None.
     """
-    return ActorPolicy(load_actor(path, device), seed, num_steps, device)
+    with stage("loading the actor"):
+        return ActorPolicy(load_actor(path, device), seed, num_steps, device)

@@ -19,16 +19,19 @@ the expert), the folder, and the number of the round."""
 def train_rounds(config: ActorTrainConfig, collect: Collect, progress: bool = True) -> Path:
     """All rounds, each in its folder below `config.out`; returns the last one's weights folder.
 
-    After Ctrl-C (KeyboardInterrupt) the same call goes on: finished rounds are kept, a begun one is resumed.
+    After Ctrl-C (KeyboardInterrupt) the same call goes on: finished rounds are kept, a begun one is resumed, and
+    `collect` is called for it again.
     Raises what `train` and `collect` raise.
     """
     out, weights = Path(config.out), None
     rollouts: list[str] = []
     for number in range(config.dagger.rounds + 1):
         run = out / f"round{number}"
+        finished = (run / SUMMARY_FILE).is_file() and (run / "weights").is_dir()
         steps, previous = config.steps, None
         if config.dagger.seeds(number):
-            collect(weights, out / f"rollouts{number}", number)
+            if not finished:
+                collect(weights, out / f"rollouts{number}", number)
             rollouts.append(str(out / f"rollouts{number}"))
         if weights:
             steps, previous = config.dagger.steps, str(weights)
@@ -41,7 +44,7 @@ def train_rounds(config: ActorTrainConfig, collect: Collect, progress: bool = Tr
             dagger=DaggerConfig(),
         )
         weights = run / "weights"
-        if not (run / SUMMARY_FILE).is_file() or not weights.is_dir():
+        if not finished:
             weights = train(this, resume=(run / CHECKPOINT_FILE).is_file(), progress=progress)
     assert weights is not None
     return weights

@@ -17,7 +17,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from tqdm import tqdm
 
 from actor.checkpoint import Checkpoint, Interruption, load_checkpoint, save_checkpoint
 from actor.dataset import FrameSet, SamplingConfig, load_frame_sets
@@ -40,6 +39,7 @@ from actor.weights import (
 )
 from predimem.core.config import from_dict, in_todays_words, to_dict
 from predimem.core.episodes import list_episodes
+from predimem.core.progress import Bar
 from predimem.core.seeds import ACTOR_DAGGER_SEEDS
 
 CHECKPOINT_FILE = "checkpoint.pt"
@@ -186,12 +186,12 @@ def train(
     if config.threads is not None:
         torch.set_num_threads(config.threads)
     run = Path(config.out)
-    checkpoint = _previous(run, config, resume)
+    checkpoint = previous_checkpoint(run, config, resume)
     roots = (config.episodes, *config.more_episodes)
     train_frames, val_frames = load_frame_sets(roots, config.actor, config.val_every, config.images_gb)
-    stats, tokenizer = _prepare(run, config, train_frames, fresh=checkpoint is None)
+    stats, tokenizer = prepare(run, config, train_frames, fresh=checkpoint is None)
     preprocess = Preprocessor(config.actor, stats, tokenizer)
-    learner = _new_learner(config, train_frames, tokenizer)
+    learner = new_learner(config, train_frames, tokenizer)
     average = copy.deepcopy(learner).requires_grad_(False) if config.optimiser.ema_decay else learner
     optimiser = torch.optim.AdamW(
         learner.parameters(),
@@ -207,24 +207,24 @@ def train(
         optimiser.load_state_dict(checkpoint.optimiser)
     log = _Log(run / LOG_FILE, start)
     figures: dict[str, float] = {}
-    bar = tqdm(range(start, config.steps), initial=start, total=config.steps, disable=not progress, unit="step")
-    with Interruption() as interruption:
-        for step in bar:
+    with Interruption() as interruption, Bar(config.steps, "steps", "training", start, shown=progress) as bar:
+        for step in range(start, config.steps):
             losses = _step(learner, average, optimiser, train_frames, preprocess, config, step)
             log.add(losses)
+            bar.add()
             done = step + 1
             last = done == config.steps or interruption.requested
             if done % config.log_every == 0 or last:
                 row = log.write(done, optimiser.param_groups[0]["lr"])
-                bar.set_postfix({name: f"{value:.3f}" for name, value in row.items() if name in losses})
+                bar.show(", ".join(f"{name} {value:.3f}" for name, value in row.items() if name in losses))
             if done % config.validate_every == 0 or done == config.steps:
                 figures = validate(average, val_frames, preprocess, config.sampling, config.actor.num_steps)
                 log.write_validation(done, figures)
-                bar.write(f"step {done}: " + ", ".join(f"{k} {v:.4f}" for k, v in figures.items()))
+                bar.note(f"step {done}: " + ", ".join(f"{k} {v:.4f}" for k, v in figures.items()))
             if done % config.checkpoint_every == 0 or last:
                 _save(run, config, done, learner, average, optimiser)
             if interruption.requested and done < config.steps:
-                raise KeyboardInterrupt(f"stopped after step {done}; `--resume` goes on from there")
+                raise KeyboardInterrupt(f"stopped after step {done}, of which {run} has a checkpoint")
     _summarise(run, config, average, train_frames, val_frames, figures, log.seconds)
     return export(run, run / "weights")
 
@@ -271,7 +271,7 @@ def _step(
     return {name: float(loss.detach()) for name, loss in losses.items()}
 
 
-def _new_learner(config: ActorTrainConfig, frames: FrameSet, tokenizer: Tokenizer) -> Learner:
+def new_learner(config: ActorTrainConfig, frames: FrameSet, tokenizer: Tokenizer) -> Learner:
     torch.manual_seed(config.seed)
     learner = Learner(config.actor.model, config.auxiliary, frames.targets_m)
     if config.continue_from is not None:
@@ -288,7 +288,7 @@ def _new_learner(config: ActorTrainConfig, frames: FrameSet, tokenizer: Tokenize
     return learner.to(config.device)
 
 
-def _prepare(run: Path, config: ActorTrainConfig, frames: FrameSet, fresh: bool) -> tuple[NormStats, Tokenizer]:
+def prepare(run: Path, config: ActorTrainConfig, frames: FrameSet, fresh: bool) -> tuple[NormStats, Tokenizer]:
     """Statistics and tokenizer of the run: made from the training frames, taken over, or read back on resuming."""
     path = tokenizer_path(run, config.actor)
     if fresh and config.continue_from is not None:
@@ -310,7 +310,7 @@ def _known(config: ActorTrainConfig, frames: FrameSet) -> Tokenizer:
     return tokenizer.with_words(frames.prompts) if isinstance(tokenizer, WordTokenizer) else tokenizer
 
 
-def _previous(run: Path, config: ActorTrainConfig, resume: bool) -> Checkpoint | None:
+def previous_checkpoint(run: Path, config: ActorTrainConfig, resume: bool) -> Checkpoint | None:
     path = run / CHECKPOINT_FILE
     if not path.is_file():
         return None

@@ -18,13 +18,14 @@ from actor.pi05 import Pi05, Pi05Config
 from actor.tiny.locator import POSE_DIM
 from actor.tokenizer import Tokenizer, load_tokenizer, save_tokenizer
 from predimem.core.config import from_dict, to_dict
+from predimem.core.faults import SetupError
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
 STATS_FILE = "norm_stats.json"
 
 
-class WeightsError(ValueError):
+class WeightsError(SetupError, ValueError):
     """A weights folder that cannot be used: says what is wrong with which file."""
 
 
@@ -113,13 +114,17 @@ def load_actor(folder: str | Path, device: str = "cpu", dtype: torch.dtype = tor
         data = json.loads((folder / CONFIG_FILE).read_text())
     except json.JSONDecodeError as error:
         raise WeightsError(f"{folder / CONFIG_FILE} is not valid JSON: {error}") from error
-    config = from_dict(ActorConfig, data, where=str(folder / CONFIG_FILE))
+    try:
+        config = from_dict(ActorConfig, data, where=str(folder / CONFIG_FILE))
+        stats = load_stats(folder / STATS_FILE)
+        stats.check(config.state_dim, config.action_dim, folder / STATS_FILE)
+        tokenizer = load_tokenizer(tokenizer_path(folder, config))
+    except ValueError as error:
+        raise WeightsError(f"{error}; copy the whole folder of the actor, or train it again") from error
     with torch.device(device):
         model = Pi05(config.model).to(dtype)
     load_into(model, from_openpi(read_safetensors(folder / WEIGHTS_FILE)), folder / WEIGHTS_FILE)
-    stats = load_stats(folder / STATS_FILE)
-    stats.check(config.state_dim, config.action_dim, folder / STATS_FILE)
-    return Actor(config, model.eval(), stats, load_tokenizer(tokenizer_path(folder, config)))
+    return Actor(config, model.eval(), stats, tokenizer)
 
 
 def tokenizer_path(folder: str | Path, config: ActorConfig) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -43,6 +44,13 @@ def make_data(
     config = replace(given, **changes)
     if isinstance(config, PlannerDaggerConfig):
         check_models(config)
+    if isinstance(config, GenerationConfig) and (vlm := config.decomposition.vlm):
+        where = f" at {vlm.base_url}" if vlm.base_url else ""
+        print(
+            f"asking {vlm.model}{where} for the steps of each episode: each answer may take {vlm.timeout_s:g} s",
+            file=sys.stderr,
+            flush=True,
+        )
     backend = BackendConfig(workers=workers, ray=ray)
     outcomes = run_generation(config, make_worker, backend, retry_errors=retry_errors)
     if isinstance(config, CollectConfig):

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 from datagen.decompose.agreement import own_task
 from datagen.former_names import todays_kind
-from predimem.core.config import ConfigError, to_dict
+from predimem.core.config import ConfigError, tasks_as_text, to_dict
 from predimem.core.own_code import SUFFIX
 from predimem.core.seeds import DEMONSTRATION_SEEDS, check_training_seeds
 from predimem.envs.arena.task import Task
@@ -52,7 +52,10 @@ class ArenaDataConfig:
     """
 
     may_differ: ClassVar[tuple[str, ...]] = ("out", "tasks", "episodes", "first_seed")
-    complete_data = staticmethod(todays_kind)
+
+    @staticmethod
+    def complete_data(data: dict[str, Any]) -> dict[str, Any]:
+        return tasks_as_text(todays_kind(data))
 
     out: str
     tasks: tuple[str, ...] = ()

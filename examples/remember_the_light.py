@@ -1,21 +1,26 @@
 """A benchmark of one's own: a light flashes on the left or on the right, and later the dot has to be moved there.
 
     predimem eval --benchmark examples/remember_the_light.py --agent oracle,random --episodes 20
+    predimem eval --benchmark examples/remember_the_light.py --agent memory,no-memory --episodes 20
 
-Any Gymnasium environment with images and a box of actions will do. docs/guides/own-task.md explains the parts.
+Any Gymnasium environment with images and a box of actions will do. docs/guides/own-simulator.md explains the parts.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
 
+from memory_bank import MemoryConfig
+from predimem.core.types import ActionChunk, MemorySnapshot, Observation, Plan
 from predimem.envs.benchmark import Benchmark, EnvironmentRequest, Experts
-from predimem.envs.gymnasium_env import GymnasiumEnvironment
+from predimem.envs.gymnasium_env import CAMERA, GymnasiumEnvironment
 
 CUE_STEPS, HORIZON, SIZE_PX = 3, 20, 64
+SIDES = {"go left": -1.0, "go right": 1.0}
 
 
 class RememberTheLight(gymnasium.Env):
@@ -48,6 +53,31 @@ class RememberTheLight(gymnasium.Env):
         return image
 
 
+class LightPlanner:
+    """A `Planner` that nominates the images in which the light is on, and names the side that they show."""
+
+    memory = MemoryConfig(recent_window=1)
+
+    def plan(self, snapshot: MemorySnapshot) -> Plan:
+        lit = [f for f in (*snapshot.keyframes, *snapshot.recent) if f.images[CAMERA][:8].any()]
+        if not lit:
+            return Plan(snapshot.episode_id, snapshot.step, "wait")
+        on_the_left = lit[0].images[CAMERA][:8, : SIZE_PX // 2].any()
+        subtask = "go left" if on_the_left else "go right"
+        still_on = lit[-1].step == snapshot.recent[-1].step
+        return Plan(snapshot.episode_id, snapshot.step, "wait" if still_on else subtask, tuple(f.step for f in lit))
+
+
+class Walk:
+    """A `Policy`: four steps to the side that the subtask names."""
+
+    def __init__(self, environment: GymnasiumEnvironment, config: Any):
+        """An agent config comes with it; nothing in this benchmark depends on either."""
+
+    def infer(self, observation: Observation, subtask: str) -> ActionChunk:
+        return ActionChunk(observation.step, np.full((4, 1), SIDES.get(subtask, 0.0), np.float32), subtask)
+
+
 class Oracle:
     """An `Expert`, which knows the side."""
 
@@ -65,7 +95,8 @@ class Oracle:
 
 class LightBenchmark(Benchmark):
     name = "remember-the-light"
-    experts = Experts(agents={"oracle": f"{__name__}:Oracle"})
+    config = str(Path(__file__).with_suffix(".yaml"))
+    experts = Experts(agents={"oracle": f"{__name__}:Oracle"}, policies={"skills": f"{__name__}:Walk"})
 
     def version(self) -> str:
         return "1"

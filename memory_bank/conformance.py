@@ -11,7 +11,7 @@ import statistics
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from unittest import mock
 
@@ -244,8 +244,9 @@ def _compare(memory: HostedMemory, fresh: HostedMemory, what: str) -> None:
 def _hurried_clock() -> Iterator[None]:
     """A machine that is so slow that ten seconds pass whenever somebody looks at the clock."""
     now = iter(range(1_000_000, 1_000_000_000, 10))
-    names = ("time", "monotonic", "perf_counter")
-    with mock.patch.multiple(time, **{name: lambda: float(next(now)) for name in names}):
+    with ExitStack() as patches:
+        for name in ("time", "monotonic", "perf_counter"):
+            patches.enter_context(mock.patch.object(time, name, lambda: float(next(now))))
         yield
 
 

@@ -17,13 +17,14 @@ from memory_bank import MemoryConfig
 from planner.prompt import FOLLOWS_MEMORY, PromptConfig, check_agreement, follow_memory
 from planner.tiny.tokenizer_config import TokenizerConfig
 from predimem.core.config import ConfigError, differences, from_dict, to_dict
+from predimem.core.faults import SetupError
 
 FILE_NAME = "predimem.json"
 FORMAT = "predimem-planner"
 VERSION = 1
 
 
-class PlannerCheckpointError(ValueError):
+class PlannerCheckpointError(SetupError, ValueError):
     """A planner folder that cannot be used: says what is missing or broken, and how to mend it."""
 
 
@@ -54,12 +55,6 @@ class PlannerSpec:
         began with a pretrained model."""
         known = self._known
         return frozenset(known.all_subtasks()) if known is not None and known.subtasks else None
-
-    @property
-    def known_instructions(self) -> frozenset[str] | None:
-        """The instructions that it was trained with; None where its record does not list them."""
-        known = self._known
-        return frozenset(known.all_instructions()) if known is not None and known.instructions else None
 
     @property
     def _known(self) -> TokenizerConfig | None:

@@ -11,27 +11,19 @@ and never looks at its memory.
 
 from __future__ import annotations
 
-import itertools
-import json
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from memory_bank import MemoryConfig
 from planner.branch_points import branch_points
 from planner.counterfactual import with_memory_of, with_replayed_memory
-from planner.image_store import ImageStore
-from planner.prompt import PromptConfig, render_answer, render_prompt
 from planner.replay import Replay, Sample, frame_at
 from predimem.core.episodes import Episode
-from predimem.core.files import AtomicWrite
 from predimem.core.frames import StepImages
 from predimem.core.seeds import refuse_evaluation_seed
 from predimem.core.types import MemorySnapshot
-
-POOL_BATCHES = 32  # batches of equally long samples are cut from so many batches' worth of samples
 
 
 class DatasetError(ValueError):
@@ -269,86 +261,6 @@ class SampleMaker:
     def _cue_steps(self, episode: Episode) -> list[int]:
         cue = self._config.cue_subtask
         return [step for step in range(len(episode)) if episode.subtask_at(step) == cue]
-
-
-def write_training_data(
-    folder: Path,
-    episodes: Sequence[Episode],
-    prompt: PromptConfig,
-    memory: MemoryConfig,
-    config: DatasetConfig,
-    seed: int,
-    images: Path | None = None,
-    batch_size: int | None = None,
-) -> Path:
-    """The JSONL of the episodes that are for training, as `write_jsonl` writes it, with a progress bar.
-
-    images: see `write_jsonl`. batch_size: every so many lines are a batch of about equally long samples.
-    Raises DatasetError for episodes kept for evaluation, ValueError for frames that lack a camera.
-    """
-    from tqdm import tqdm
-
-    training, _ = split_episodes(episodes, config.validation_fraction)
-    samples = SampleMaker(training, memory, config).draw(config.samples, random.Random(seed))
-    samples = iter(tqdm(samples, total=config.samples, unit="sample"))
-    if batch_size is not None:
-        samples = equally_long(samples, batch_size, random.Random(seed))
-    return write_jsonl(folder, samples, prompt, config, images)
-
-
-def equally_long(samples: Iterator[Sample], batch_size: int, rng: random.Random) -> Iterator[Sample]:
-    """The samples in batches of about equally many images, which need little padding; batches in random order."""
-    while pool := list(itertools.islice(samples, POOL_BATCHES * batch_size)):
-        pool.sort(key=lambda sample: (len(sample.snapshot.keyframes) + len(sample.snapshot.recent), rng.random()))
-        batches = [pool[first : first + batch_size] for first in range(0, len(pool), batch_size)]
-        rng.shuffle(batches)
-        yield from itertools.chain.from_iterable(batches)
-
-
-def write_jsonl(
-    folder: Path, samples: Iterator[Sample], prompt: PromptConfig, config: DatasetConfig, images: Path | None = None
-) -> Path:
-    """Write `train.jsonl` and, as PNG, its images atomically; the path of the JSONL.
-
-    images: a folder that several data sets share, where images are named by what they show; else they lie
-    beside the JSONL.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "train.jsonl"
-    shared = images is not None
-    store = ImageStore(images.resolve() if shared else folder.resolve() / "images", config.image_format, shared)
-    with AtomicWrite(path) as partial, partial.open("w") as file:
-        for number, sample in enumerate(samples):
-            file.write(json.dumps(_record(number, sample, prompt, store)) + "\n")
-    return path
-
-
-def _record(number: int, sample: Sample, prompt: PromptConfig, store: ImageStore) -> dict[str, Any]:
-    episode, snapshot = sample.episode, sample.snapshot
-    recent = tuple(store.named(episode, frame, prompt.cameras) for frame in snapshot.recent)
-    shown = zip(sample.sources, snapshot.keyframes, strict=True) if prompt.keyframes else ()
-    keyframes = tuple(store.named(source, frame, prompt.cameras) for source, frame in shown)
-    rendered = render_prompt(replace(snapshot, recent=recent, keyframes=keyframes), prompt)
-    answer = render_answer(sample.subtask, sample.positions)
-    height, width = episode.images[prompt.cameras[0]].shape[1:3]
-    return {
-        "qid": f"{episode.task}_seed{episode.seed}_step{snapshot.step}_n{number}",
-        "messages": [*rendered.messages, {"role": "assistant", "content": answer}],
-        "images": rendered.images,
-        "metadata": {
-            "task": episode.task,
-            "seed": episode.seed,
-            "step": snapshot.step,
-            "current_primitive": sample.subtask,
-            "keyframe_positions": list(sample.positions),
-            "camera_keys": list(prompt.cameras),
-            "history_keyframe_count": len(keyframes),
-            "num_context_frames": len(snapshot.recent),
-            "num_context_images": len(snapshot.recent) * len(prompt.cameras),
-            "image_size": [width, height],
-            "counterfactual": sample.counterfactual,
-        },
-    }
 
 
 def _goals_by_task(episodes: Sequence[Episode]) -> dict[str, set[str]]:

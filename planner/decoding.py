@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from jinja2 import TemplateError
 
 from planner.checkpoint import PlannerCheckpointError, PlannerSpec, draw_model, read_spec
 from planner.forward import TextForward
@@ -21,6 +22,7 @@ from planner.greedy import Decoded, greedy_decode
 from planner.image_features import ImageReader
 from planner.inputs import InputReader
 from planner.parsing import parse_plan, subtask_characters
+from predimem.core.progress import stage
 from predimem.core.types import MemorySnapshot, Plan
 
 _END = "<|im_end|>"
@@ -113,6 +115,13 @@ def load_planner(
 
     Raises PlannerCheckpointError if the folder, a file or a weight is missing, or a file is truncated.
     """
+    with stage("loading the planner"):
+        return _load_planner(Path(path), device, timesteps, threads, spec)
+
+
+def _load_planner(
+    folder: Path, device: str, timesteps: int, threads: int | None, spec: PlannerSpec | None
+) -> QwenPlanner:
     from safetensors import SafetensorError
     from transformers import AutoConfig, AutoProcessor, Qwen3VLForConditionalGeneration
     from transformers.utils import logging
@@ -120,12 +129,13 @@ def load_planner(
     logging.disable_progress_bar()
     if threads is not None:
         torch.set_num_threads(threads)
-    folder = Path(path)
     if not folder.is_dir():
         raise PlannerCheckpointError(
             f"planner weights not found: {folder} is no folder. Train one with `predimem train planner`"
         )
     spec = spec or read_spec(folder)
+    if not (folder / "config.json").is_file():  # the library would draw a model of 8 billion weights
+        raise PlannerCheckpointError(f"{folder / 'config.json'} not found: restore it, or export the planner again")
     dtype = torch.float32 if device == "cpu" else torch.bfloat16
     try:
         if spec.drawn_seed is not None:
@@ -147,4 +157,23 @@ def load_planner(
         raise PlannerCheckpointError(
             f"the planner in {folder} lacks {len(broken)} weights, first {broken[0]}: export it again"
         )
+    _check_processor(folder, processor, model.config.image_token_id)
     return QwenPlanner(model.to(device), processor, spec, timesteps)
+
+
+def _check_processor(folder: Path, processor: Any, image_token: int) -> None:
+    """Raises PlannerCheckpointError unless a prompt comes out as it should. Where a file is missing the library does
+    not complain: it makes up a tokenizer of a few tokens."""
+    content = [{"type": "image"}, {"type": "text", "text": "open the drawer"}]
+    try:
+        text = processor.apply_chat_template([{"role": "user", "content": content}], add_generation_prompt=True)
+        tokens = processor.tokenizer(text).input_ids
+        told = processor.tokenizer.decode(tokens)
+    except (ValueError, TypeError, KeyError, TemplateError) as error:
+        told, tokens = f"{error}", []
+    if tokens.count(image_token) != 1 or "open the drawer" not in told or not told.rstrip().endswith("assistant"):
+        raise PlannerCheckpointError(
+            f"the tokenizer or the chat template in {folder} does not belong to its model: tokenizer.json, "
+            "tokenizer_config.json or chat_template.jinja is missing or damaged; restore it (`git checkout` for the "
+            f"shipped weights) or export the planner again (a trial prompt gave {told[:60]!r})"
+        )

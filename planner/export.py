@@ -7,6 +7,7 @@ can share it (`predimem.core.weight_files.place_weights`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoProcessor, Qwen3VLForConditionalGeneration
 
 from planner.checkpoint import PlannerSpec, draw_model, write_spec
+from planner.instructions import write_instructions
 from planner.model import CONFIG_KEY
 from predimem.core.files import AtomicWrite, write_json
 
@@ -24,12 +26,20 @@ TOWER = "model.visual."
 
 
 def export_planner(
-    source: str | Path, target: str | Path, spec: PlannerSpec, dtype: torch.dtype, tower_shard: bool = False
+    source: str | Path,
+    target: str | Path,
+    spec: PlannerSpec,
+    dtype: torch.dtype,
+    tower_shard: bool = False,
+    instructions: Sequence[str] = (),
 ) -> None:
     """Write the checkpoint `source` without its head to `target`, with `predimem.json`, atomically.
 
-    tower_shard: the vision tower in a file of its own. With `spec.drawn_seed` no weights are written at all. Raises
-    RuntimeError if `source` lacks a weight of plain Qwen3-VL, or has others than those that the seed gives.
+    tower_shard: the vision tower in a file of its own.
+    instructions: those of its training, where they are known.
+
+    With `spec.drawn_seed` no weights are written at all. Raises RuntimeError if `source` lacks a weight of plain
+    Qwen3-VL, or has others than those that the seed gives.
     """
     source, target = Path(source), Path(target)
     model, info = _load(source, dtype if spec.drawn_seed is None else torch.float32)
@@ -42,6 +52,8 @@ def export_planner(
         model.save_pretrained(partial)
         AutoProcessor.from_pretrained(source).save_pretrained(partial)
         write_spec(partial, spec)
+        if instructions:
+            write_instructions(partial, instructions)
         if spec.drawn_seed is not None:
             _check_drawn(model, spec.drawn_seed, source)
             (partial / WEIGHTS).unlink()

@@ -26,9 +26,15 @@ class ImageStore:
 
     shared: several data sets share the folder, where images are named by what they show. Otherwise they are named by
     episode, step and camera, except those that a memory of one's own made itself.
+
+    keep: the files that are there are right, since this run goes on with the one that wrote them.
     """
 
-    def __init__(self, folder: Path, image_format: str, shared: bool):
+    def __init__(self, folder: Path, image_format: str, shared: bool, keep: bool = False):
+        self._keep = keep or shared
+        if keep and not shared:
+            for torn in folder.rglob("*.partial"):
+                torn.unlink()
         self._folder = folder
         self._format = image_format
         self._shared = shared
@@ -49,7 +55,7 @@ class ImageStore:
         key = (id(episode), frame.step, camera)
         if key not in self._written:
             path = self._path(episode, frame, camera)
-            self._written[key] = _write(path, frame.images[camera], anew=not self._shared)
+            self._written[key] = _write(path, frame.images[camera], anew=not self._keep)
         return self._written[key]
 
     def _path(self, episode: Episode, frame: Frame, camera: str) -> Path:

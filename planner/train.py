@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import subprocess
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,17 +23,23 @@ from typing import Any
 from memory_bank import MemoryConfig
 from planner.checkpoint import PlannerSpec
 from planner.continuing import claim_features, extended_tokenizer, take_weights
-from planner.dataset import DatasetConfig, split_episodes, write_training_data
+from planner.dataset import DatasetConfig, split_episodes
+from planner.instructions import write_instructions
 from planner.model import ObjectiveConfig, PrediMemForConditionalGeneration
 from planner.prompt import PromptConfig, check_agreement, follow_memory
+from planner.sft_run import libraries_write_to, run_swift
 from planner.swift_command import SftConfig, last_checkpoint, swift_command, swift_environment
 from planner.tiny.base import BaseConfig, link_pretrained_base, make_tiny_base, tiny_hf_config, tiny_processor
 from planner.tiny.vision import VisionConfig, pretrain_tower, sample_frames
 from planner.tiny.vision_readout import sample_steps
 from planner.tiny.vision_scenes import Scenes, scenes_of
+from planner.training_data import write_training_data
 from predimem.core.config import ConfigError, in_todays_words, load_config, to_dict
 from predimem.core.episodes import Episode, load_episodes
 from predimem.core.files import AtomicWrite
+from predimem.core.weight_files import INSTRUCTIONS_FILE
+
+LOG = "train.log"  # of ms-swift and its libraries
 
 
 @dataclass(frozen=True)
@@ -112,7 +117,7 @@ def train(
 
     With `dry_run` nothing is written and nothing trained: the `swift sft` command line is printed.
     Raises ConfigError if `out` holds a training by another config, EpisodeError or DatasetError for
-    episodes that cannot be used, and subprocess.CalledProcessError if ms-swift fails.
+    episodes that cannot be used, and TrainingFailed if ms-swift fails.
     """
     config = load_config(TrainConfig, config_path)
     changes = {"episodes": episodes, "out": out, "seed": seed}
@@ -124,12 +129,13 @@ def train(
         return run.exported
     run.set_threads()
     run.claim()
-    run.base()
-    if config.sft.epochs > 0:
-        run.data()
-        run.features()
-        run.sft()
-    run.export()
+    with libraries_write_to(run.log):
+        run.base()
+        if config.sft.epochs > 0:
+            run.data()
+            run.features()
+            run.sft()
+        run.export()
     return run.exported
 
 
@@ -138,6 +144,7 @@ class _Run:
         self.config = config
         self.out = Path(config.out)
         self.exported = self.out / "export"
+        self.log = self.out / LOG
         self._episodes: list[Episode] | None = None
 
     def swift_command(self) -> list[str]:
@@ -237,6 +244,8 @@ class _Run:
             return
         batch_size = config.sft.batch_size if config.sft.group_lengths else None
         images = self._shared("pictures")
+        training, _ = split_episodes(self.episodes, config.dataset.validation_fraction)
+        write_instructions(folder, (episode.instruction for episode in training))
         write_training_data(
             folder, self.episodes, config.prompt, config.memory, config.dataset, config.seed, images, batch_size
         )
@@ -267,7 +276,7 @@ class _Run:
         if done.is_file():
             return
         environment = {**os.environ, **self.environment()}
-        subprocess.run(self.swift_command(), env=environment, check=True)
+        run_swift(self.swift_command(), environment, self.log)
         done.touch()
 
     def export(self) -> None:
@@ -288,4 +297,6 @@ class _Run:
         drawn = config.seed if steps == 0 and fresh else None
         spec = PlannerSpec(config.prompt, config.memory, config.max_new_tokens, training=record, drawn_seed=drawn)
         dtype = getattr(torch, config.export_dtype)
-        export_planner(checkpoint, self.exported, spec, dtype, tower_shard=config.feature_table)
+        listed = self.out / "data" / INSTRUCTIONS_FILE
+        instructions = json.loads(listed.read_text()) if listed.is_file() else []
+        export_planner(checkpoint, self.exported, spec, dtype, config.feature_table, instructions)

@@ -89,6 +89,7 @@ class _Kitchen:
         shut = self._shut(target)
         if shut:
             faults.append(f"{shut} is closed: Open it before this object is picked up, with an empty gripper")
+        faults += self._full(target)
         if self.held:
             self.inside[self.held.name] = target
         self.held = None
@@ -131,6 +132,32 @@ class _Kitchen:
             if name in target.candidates or (other and target.name in other.candidates):
                 return name
         return ""
+
+    def _full(self, target: Target) -> list[str]:
+        """A fault where a place, or the drawer or microwave around it, has no room for one more."""
+        doors = self.vocabulary.doors(target)
+        around = self.vocabulary.find(doors[0]) if len(doors) == 1 else None
+        full = [place for place in (target, around) if place and len(self._in(place)) >= self._room(place)]
+        if not full:
+            return []
+        there = self._in(full[0])
+        instead = f": Place it in {around.name}, where there is room beside" if around and around not in full else ""
+        objects = "one object" if len(there) == 1 else f"{len(there)} objects"
+        are = f"{' and '.join(there)} {'is' if len(there) == 1 else 'are'}"
+        return [f"{full[0].name} has room for {objects}, and {are} in it already{instead}"]
+
+    def _in(self, place: Target) -> list[str]:
+        """The objects that were put into a place or, if it opens, behind it."""
+        return sorted(name for name, where in self.inside.items() if self._is_in(where, place))
+
+    def _is_in(self, where: Target, place: Target) -> bool:
+        return where == place or (Role.JOINT in place.roles and self.vocabulary.doors(where) == (place.name,))
+
+    def _room(self, place: Target) -> float:
+        """Of a drawer or the microwave: its own room or that of its halves, whichever is more."""
+        halves = [half for half in self.vocabulary.parts(place) if not half.candidates]
+        own = float("inf") if place.room is None else place.room
+        return max(own, sum(half.room or 0 for half in halves)) if Role.JOINT in place.roles else own
 
     def _shut(self, target: Target) -> str:
         """The closed joint that keeps the gripper from reaching into a place; "" if there is none."""

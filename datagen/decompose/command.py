@@ -7,40 +7,60 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from datagen.decompose import rules
-from datagen.decompose.scene import first_image, instruction_of
+from datagen.decompose.config import VlmConfig
+from datagen.decompose.references import disagreement
+from datagen.decompose.scene import first_image, instruction_of, variant_of
 from datagen.decompose.steps import Step, to_json
-from datagen.decompose.vlm import VlmConfig, VlmDecomposer
+from datagen.decompose.vlm import VlmDecomposer
 from datagen.decompose.vocabulary import vocabulary_of
+from datagen.decompose.waiting import OnScreen
+from predimem.core.files import write_text
+from predimem.envs.arena.task import Task
 from predimem.envs.arena.tasks import task_of
 
 
 def decompose_episode(
-    task: int | str, seed: int, instruction: str | None, endpoint: str | None, model: str | None, out: Path | None
+    task: int | str, seed: int, instruction: str | None, model: VlmConfig | None, out: Path | None
 ) -> None:
-    """Print the steps as JSON, or write them to `out`, and print a table for people to standard error.
+    """Print the steps as JSON, or write them to `out`, and a table for people to standard error.
 
-    If an endpoint and a model are given, the model is asked and gets the first image of the episode; otherwise the
-    offline decomposer reads the instruction. Raises ValueError for bad input, and what the decomposers raise.
+    The table is followed by a sentence that says whether these steps are those of the task. A model gets the first
+    image of the episode; without one the offline decomposer reads the instruction. Raises ValueError for bad input,
+    and what the decomposers raise.
     """
-    if (endpoint is None) != (model is None):
-        raise ValueError("to ask a model give both --endpoint and --model; give neither to decompose by rules")
     if not 0 <= seed < 2**32:
         raise ValueError(f"expected a seed in [0, 2**32), got {seed}")
     chosen = task_of(task)
-    vocabulary = vocabulary_of(chosen)
     instruction = instruction_of(chosen, seed) if instruction is None else instruction
-    if model is None:
-        steps = rules.decompose(instruction, vocabulary)
-    else:
-        decomposer = VlmDecomposer(VlmConfig(model=model, base_url=endpoint))
-        steps = decomposer.decompose(instruction, first_image(chosen, seed), vocabulary)
-    print(f"{instruction}\n{_table(steps)}", file=sys.stderr)
+    steps = _ask(model, chosen, seed, instruction) if model else rules.decompose(instruction, vocabulary_of(chosen))
+    print(f"{instruction}\n{_table(steps)}\n{_verdict(steps, chosen, seed)}", file=sys.stderr)
     if out is None:
         print(to_json(steps))
     else:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(to_json(steps) + "\n")
+        write_text(out, to_json(steps) + "\n")
         print(f"-> {out}", file=sys.stderr)
+
+
+def _ask(model: VlmConfig, task: Task, seed: int, instruction: str) -> tuple[Step, ...]:
+    screen = OnScreen()
+    decomposer = VlmDecomposer(model, screen)
+    print("rendering the first image of the episode ...", file=sys.stderr, flush=True)
+    image = first_image(task, seed)
+    try:
+        return decomposer.decompose(instruction, image, vocabulary_of(task))
+    finally:
+        screen.done()
+
+
+def _verdict(steps: Sequence[Step], task: Task, seed: int) -> str:
+    variant = variant_of(task, seed)
+    difference = disagreement(steps, variant)
+    if not difference:
+        return f"These are the {len(variant.subtasks)} subtasks of task {task.name} with seed {seed}."
+    return (
+        f"These are not the subtasks of task {task.name} with seed {seed}: {difference}. `predimem datagen` would "
+        "discard the episode (cause: decomposition), because the task's labels do not fit these steps."
+    )
 
 
 def _table(steps: Sequence[Step]) -> str:

@@ -31,10 +31,11 @@ class Composer:
         self.at: dict[str, str] = {}  # object -> the place that it was put into
         self.just_put = ""  # the object that was put last, if since then nothing was done but pouring
         self.place = ""  # the place that was named last
+        self.settled: set[str] = set()  # objects of which it was said where they belong, not when they are put there
 
     def play(self, clause: Clause) -> None:
         getattr(self, f"_{clause.form}")(clause.slots)
-        if clause.form not in ("put", "pour"):
+        if clause.form not in ("put", "too", "pour", "leave"):
             self.just_put = ""
 
     def finish(self) -> tuple[Step, ...]:
@@ -45,7 +46,7 @@ class Composer:
     # ---- one method for each form of a clause
 
     def _put(self, slots: dict[str, str]) -> None:
-        names = self._objects(slots["objects"])
+        names = self._objects(slots["objects"] or slots["subjects"])
         target = self._target(self._place(slots))
         if slots["preposition"] in ("on", "onto") and Role.JOINT in target.roles:
             raise RulesError(f"things are put into the {target.called[0]}, not onto it")
@@ -54,13 +55,23 @@ class Composer:
         for door in self.vocabulary.doors(target):
             self._add_open(door)
         for name in names:
-            if self.at.get(name) == target.name:
-                raise RulesError(f"it puts the {self._call(name)} twice into the same place")
-            self._take(name)
-            way = "into" if Role.JOINT in target.roles else "onto" if target.name == "table" else "in"
-            self._add(Skill.PLACE, target, f"place the {self._call(name)} {way} the {target.called[0]}")
-            self.held, self.at[name] = "", target.name
-        self.just_put, self.place = names[-1], target.name
+            self._put_one(name, target)
+        self.settled |= set(names) if slots["subjects"] else set()
+
+    def _put_one(self, name: str, target: Target) -> None:
+        if self.at.get(name) == target.name:
+            raise RulesError(f"it puts the {self._call(name)} twice into the same place")
+        self._take(name)
+        way = "into" if Role.JOINT in target.roles else "onto" if target.name == "table" else "in"
+        self._add(Skill.PLACE, target, f"place the {self._call(name)} {way} the {target.called[0]}")
+        self.held, self.at[name] = "", target.name
+        self.just_put, self.place = name, target.name
+
+    def _too(self, slots: dict[str, str]) -> None:
+        """Further objects, into the place of the put before."""
+        target = self._target(self.place)
+        for name in self._objects(slots["objects"]):
+            self._put_one(name, target)
 
     def _pour(self, slots: dict[str, str]) -> None:
         (bottle,) = self._objects(slots["object"])
@@ -92,18 +103,25 @@ class Composer:
         self.place = ""
 
     def _open(self, slots: dict[str, str]) -> None:
-        self.place = self._one(things(slots["joint"])[0], Role.JOINT)
-        self._add_open(self.place)
+        names = [self._one(thing, Role.JOINT) for thing in things(slots["joints"] or slots["pulled"])]
+        for name in names:
+            self._add_open(name)
+        self.place = names[0] if len(names) == 1 else ""
 
     def _close(self, slots: dict[str, str]) -> None:
-        named = things(slots["joint"])
+        said = slots["joint"] or slots["pushed"] or slots["subject"]
+        named = things(said)
         meant = [name for name in self.open if not named or name in named[0].names]
         if len(meant) != 1:
-            raise RulesError(
-                f"{_said(slots['joint'])} is to be closed, but {' or '.join(self.open) or 'nothing'} stands open"
-            )
+            raise RulesError(f"{_said(said)} is to be closed, but {' or '.join(self.open) or 'nothing'} stands open")
         self.place = meant[0]
         self._add_close(self.place)
+
+    def _leave(self, slots: dict[str, str]) -> None:
+        """No step: what stands open stays open unless it is closed."""
+        for thing in things(slots["joints"]) or [Thing("it", frozenset(self.open))]:
+            if not thing.names & set(self.open):
+                raise RulesError(f"{thing.text!r} is to be left open, but {' or '.join(self.open) or 'nothing'} is")
 
     # ---- what words mean
 
@@ -117,18 +135,26 @@ class Composer:
 
     def _place(self, slots: dict[str, str]) -> str:
         """The place that a put names in one of the ways of `sentences.PLACE`, or by what was put there."""
+        if slots["where"] or slots["same_spot"]:
+            name = self._place_of(slots["where"] or slots["spot_of"])
+            if slots["same_spot"] == "same side" and not self._around(self._target(name)):
+                raise RulesError(f"the {self._call(name)} has no sides")
+            return name
         if slots["beside"]:
-            return self._place_of(things(slots["beside"])[0])
+            return self._beside(self._place_of(slots["beside"]))
+        if slots["inside_it"]:
+            return self._inside()
         if slots["it"] or slots["there"]:
             if not self.place:
                 raise RulesError(f"it is not clear which place {slots['it'] or slots['there']!r} stands for")
             return self.place
         if slots["same"]:
-            used = [self._place_of(thing) for thing in things(slots["same_as"])] or self.at.values()
+            used = [self._place_of(slots["same_as"])] if slots["same_as"] else self.at.values()
             return self._same(things(slots["same"])[0], used)
         (thing,) = things(slots["place"] or slots["mark"])
-        name = self._one(thing, Role.PLACE)
-        container = slots["inside"] or slots["container"]
+        standing = thing.names & set(self.open)  # "the drawer", where one stands open
+        name = self._only(thing, standing if len(standing) == 1 else thing.names, Role.PLACE)
+        container = "it" if slots["within"] or slots["inside"] == "there" else slots["inside"] or slots["container"]
         if container and not self._is_in(self._target(name), container):
             raise RulesError(f"the {thing.text} is not known to be in {_said(container)}")
         return name
@@ -146,12 +172,40 @@ class Composer:
         if not set(target.candidates) <= thing.names or not doors <= set(self.open):
             raise RulesError(f"it is not known what lies in or on the {thing.text}")
 
-    def _place_of(self, thing: Thing) -> str:
-        """Where a clause before has put an object."""
+    def _place_of(self, said: str) -> str:
+        """Where a clause before has put an object, or the last one if a pronoun or nothing names it."""
+        if not things(said):
+            if not self.just_put:
+                raise RulesError(f"it is not clear what {said or 'the same place'!r} stands for")
+            return self.at[self.just_put]
+        thing = things(said)[0]
         name = self._one(thing, Role.OBJECT)
         if name not in self.at:
             raise RulesError(f"nothing before says where the {thing.text} is")
         return self.at[name]
+
+    def _beside(self, name: str) -> str:
+        """The place for one more beside what is in a place: the drawer around a half that has room for one alone."""
+        target = self._target(name)
+        around = self._around(target)
+        if not around:
+            return name
+        if target.room == 1:
+            return around
+        raise RulesError(
+            f"beside what is in the {target.called[0]} may be in it or in the other half: say where it is to be put"
+        )
+
+    def _inside(self) -> str:
+        """What is meant by "in" alone: the drawer or the microwave, the basket, the pan."""
+        if not self.place or self.place == "table":
+            raise RulesError("it is not clear what things are put in")
+        return self._around(self._target(self.place)) or self.place
+
+    def _around(self, target: Target) -> str:
+        """The joint behind which a place is a part; "" if it is none."""
+        doors = () if Role.JOINT in target.roles else self.vocabulary.doors(target)
+        return doors[0] if len(doors) == 1 else ""
 
     def _same(self, thing: Thing, used: Iterable[str]) -> str:
         """Of the places that were used, or the joints in front of them, the one that is called like this."""
@@ -181,6 +235,10 @@ class Composer:
             return
         if (other := self.held or self.picked) not in ("", name):
             raise RulesError(f"the gripper holds the {self._call(other)} when {name} is due: say where that is put")
+        if name in self.settled:
+            raise RulesError(
+                f"it says where the {self._call(name)} goes, and then it is moved again: say in which order"
+            )
         self._add(Skill.MOVE, self._target(name), f"pick up the {self._call(name)}")
         self.held, self.picked = name, ""
         self.at.pop(name, None)

@@ -26,6 +26,7 @@ Rules:
 - One gripper: an object is picked up with Move before it is placed or poured, and placed before the next Move.
 - Opening and closing needs an empty gripper. Everything is closed at first, and nothing can be put into what is closed.
 - Do all that the instruction asks for and nothing else: close only what it says to close, pour as often as it says.
+- What is to be left open needs no step. A place that is full cannot be the target of another Place.
 - Keep steps that only look (open, then close) and repetitions: later steps depend on what was seen and done.
 - Use only names from the list as targets. Where the image does not show which place is meant, use the reference
   that describes it: the robot finds out which place that is while it works.
@@ -96,6 +97,8 @@ def _describe(target: Target) -> str:
         parts.append("can be poured from")
     if target.behind:
         parts.append(f"inside {target.behind}")
+    if target.room is not None:
+        parts.append(f"room for {target.room}")
     if target.candidates:
         parts.append(f"a reference: one of {', '.join(target.candidates)}")
     return "; ".join(parts)

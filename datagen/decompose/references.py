@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 from datagen.decompose.steps import Step
 from predimem.envs.arena.fixtures import DRAWERS, JOINTS, PLACES
@@ -63,13 +64,16 @@ REFERENCES = (
     ),
     Reference(
         "other_plate",
-        ("other plate", "other one", "empty plate", "plate that is empty"),
+        ("other plate", "other one", "empty plate", "plate that is empty", "plate that they are not on"),
         "the plate that nothing is on at the start",
         _PLATES,
     ),
     Reference(
         "other_shelf",
-        ("other shelf", "other shelf cabinet", "other one", "empty shelf", "empty shelf cabinet"),
+        (
+            *("other shelf", "other shelf cabinet", "other cabinet", "other one", "empty shelf", "empty shelf cabinet"),
+            *("shelf that is empty", "shelf cabinet that is empty", "shelf cabinet that they are not in"),
+        ),
         "the shelf cabinet that nothing is in at the start",
         _SHELVES,
     ),
@@ -116,6 +120,25 @@ def agrees(steps: Sequence[Step], variant: Variant) -> bool:
     A Place of the task whose object nothing picked before (tasks 4 and 5) counts as Move, then Place.
     """
     return [(s.planner, s.target) for s in resolve_steps(steps, variant)] == expected_steps(variant.subtasks)
+
+
+def disagreement(steps: Sequence[Step], variant: Variant) -> str:
+    """The first difference between the steps and the subtasks of a task, in one sentence; "" if they agree."""
+    try:
+        found = [f"{step.planner} {step.target}" for step in resolve_steps(steps, variant)]
+    except ValueError as error:  # a reference that means nothing here
+        return str(error)
+    expected = [f"{skill} {target}" for skill, target in expected_steps(variant.subtasks)]
+    for number, (is_, should) in enumerate(zip_longest(found, expected), 1):
+        if is_ is None:
+            return f"the task goes on with step {number}, {should}"
+        if should is None:
+            return f"the task ends before step {number}, {is_}"
+        if is_ != should:
+            named = steps[number - 1].target
+            shown = is_ if is_.endswith(f" {named}") else f"{is_} (the {named} here)"
+            return f"step {number} is {shown}, and the task's is {should}"
+    return ""
 
 
 def expected_steps(subtasks: Sequence[Subtask]) -> list[tuple[Skill, str]]:

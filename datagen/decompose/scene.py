@@ -5,14 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from predimem.envs.arena.layout import draw_layout
-from predimem.envs.arena.task import Task
+from predimem.envs.arena.task import Task, Variant
 
 IMAGE_PX = 256
 
 
 def instruction_of(task: Task, seed: int) -> str:
     """The instruction that the robot gets in the episode of a seed."""
-    return task.variants[draw_layout(task, seed).variant].instruction
+    return variant_of(task, seed).instruction
+
+
+def variant_of(task: Task, seed: int) -> Variant:
+    """The variant of the task that a seed draws."""
+    return task.variants[draw_layout(task, seed).variant]
 
 
 def first_image(task: Task, seed: int, image_px: int = IMAGE_PX) -> np.ndarray:

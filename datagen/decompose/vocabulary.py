@@ -42,6 +42,7 @@ class Target:
     behind: the joint that has to be open before something can be put into this place; "" if there is none.
     candidates: the targets that this one may turn out to be, if it is a reference (`references`); empty otherwise.
     note: what a reader needs to know besides the names.
+    room: how many objects fit into this place; None where it is no place or no limit is known.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Target:
     behind: str = ""
     candidates: tuple[str, ...] = ()
     note: str = ""
+    room: int | None = None
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,10 @@ class Vocabulary:
             return tuple(dict.fromkeys(door for t in found if t for door in self.doors(t)))
         return (target.behind,) if target.behind else ()
 
+    def parts(self, joint: Target) -> tuple[Target, ...]:
+        """The halves behind a joint, those that references may mean included."""
+        return tuple(t for t in self.targets if Role.JOINT not in t.roles and self.doors(t) == (joint.name,))
+
 
 def vocabulary_of(task: Task) -> Vocabulary:
     """The vocabulary of a task of the arena. It does not depend on the variant."""
@@ -113,7 +119,8 @@ def _target(name: str, roles: frozenset[Role]) -> Target:
         called += (*forms, *(text for form in forms for n in called for text in (f"{n} {form}", f"{form} of {n}")))
     frame = PLACES[name].frame if name in PLACES else ""
     behind = frame if name != frame and frame in (*DRAWERS, DOOR) else ""
-    return Target(name, roles, called, behind)
+    room = len(PLACES[name].slots_m) if Role.PLACE in roles and name != "table" else None
+    return Target(name, roles, called, behind, room=room)
 
 
 def _references(task: Task, targets: Iterable[Target]) -> list[Target]:
@@ -129,5 +136,6 @@ def _references(task: Task, targets: Iterable[Target]) -> list[Target]:
         candidates = [c for c in candidates if c.behind in behind]
         roles = frozenset.intersection(*(c.roles for c in candidates))
         names = tuple(c.name for c in candidates)
-        found.append(Target(reference.name, roles, reference.called, candidates=names, note=reference.note))
+        room = min((c.room for c in candidates if c.room is not None), default=None)
+        found.append(Target(reference.name, roles, reference.called, "", names, reference.note, room))
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from datagen.decompose.vlm import VlmConfig
+from datagen.decompose.config import VlmConfig
 from datagen.execution.config import ExecutionConfig
 from datagen.generation import ArenaDataConfig, check_at_least
 from datagen.grasp.make import GraspConfig

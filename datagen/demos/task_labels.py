@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from datagen.decompose.references import agrees
+from datagen.decompose.references import disagreement
 from datagen.decompose.steps import Step
 from predimem.envs.arena.subtasks import Skill, Subtask
 from predimem.envs.arena.task import Variant
@@ -19,12 +19,10 @@ def subtask_of_each(steps: Sequence[Step], variant: Variant) -> list[int]:
 
     Raises DisagreementError unless the steps, with their references resolved, are the subtasks of `variant`.
     """
-    try:
-        fits = agrees(steps, variant)
-    except ValueError as error:  # a reference that means nothing here
-        raise DisagreementError(str(error)) from None
-    if not fits:
-        raise DisagreementError(f"{len(steps)} steps that are not the {len(variant.subtasks)} subtasks of the task")
+    if difference := disagreement(steps, variant):
+        raise DisagreementError(
+            f"{len(steps)} steps that are not the {len(variant.subtasks)} subtasks of the task: {difference}"
+        )
     indices = [i for i, subtask in enumerate(variant.subtasks) for _ in range(_steps_of(subtask, variant.subtasks[:i]))]
     assert len(indices) == len(steps)
     return indices

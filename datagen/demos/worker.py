@@ -10,6 +10,7 @@ from datagen.decompose import rules
 from datagen.decompose.steps import Step
 from datagen.decompose.vlm import DecompositionError, VlmDecomposer
 from datagen.decompose.vocabulary import vocabulary_of
+from datagen.decompose.waiting import OnScreen
 from datagen.demos.config import GenerationConfig
 from datagen.demos.recorder import Recorder
 from datagen.demos.task_labels import DisagreementError, subtask_of_each
@@ -31,7 +32,8 @@ class ArenaWorker:
         self._config = config
         self._environment = arena_environment(config, config.control_mode, config.depth_px)
         self._detector = make_detector(config.grasp)
-        self._model = VlmDecomposer(config.decomposition.vlm) if config.decomposition.vlm else None
+        vlm = config.decomposition.vlm
+        self._model = VlmDecomposer(vlm, OnScreen(terminal=False, at_once=False)) if vlm else None
 
     def close(self) -> None:
         self._environment.close()

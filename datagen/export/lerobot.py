@@ -29,6 +29,7 @@ from datagen.export.lerobot_tables import column_names, read_column, read_row, w
 from datagen.export.video import CODEC, PIXEL_FORMAT, write_video
 from predimem.core.episodes import Episode, EpisodeError, Frames, episode_checksum, list_episodes, load_episode
 from predimem.core.files import write_json
+from predimem.core.progress import watched
 
 VERSION = "v3.0"
 CHUNK = 1000  # files of a chunk
@@ -56,12 +57,10 @@ def export_lerobot(
     steps without a subtask, and ValueError where `out` holds a whole data set, other files, one of other episodes, or
     one that was begun with another `language`.
     """
-    from tqdm import tqdm
-
     out, paths = Path(out), list_episodes(episodes)
     _check_out(out, len(paths))
     export = _Export(out, _features(load_episode(paths[0], verify=False), paths[0]), language)
-    for path in tqdm(paths, unit="episode", disable=not progress):
+    for path in watched(paths, len(paths), "episodes", shown=progress):
         export.add(path)
     export.finish(robot)
     return len(paths)

@@ -29,6 +29,7 @@ from PIL import Image
 from datagen.export.arena_state import DIM, robot_arrays
 from predimem.core.episodes import Episode, EpisodeError, episode_checksum, list_episodes, load_episode
 from predimem.core.files import AtomicWrite
+from predimem.core.progress import watched
 from predimem.core.subtask_labels import released
 from predimem.envs.arena.tasks import task_of
 
@@ -47,12 +48,11 @@ def export_robomemarena(
     the layout or the builder cannot take, and ValueError for a file that is there already and comes from another
     episode or has images of another size.
     """
-    from tqdm import tqdm
-
     if image_px is not None and image_px < 1:
         raise ValueError(f"the images' width and height have to be 1 px or more, got {image_px}")
-    files = []
-    for path in tqdm(list_episodes(episodes), unit="episode", disable=not progress):
+    files: list[Path] = []
+    paths = list_episodes(episodes)
+    for path in watched(paths, len(paths), "episodes", shown=progress):
         checksum, episode = episode_checksum(path), load_episode(path)
         task = check_episode(episode, path)
         _check_size(episode, path, image_px)

@@ -21,6 +21,7 @@ from datagen.export.arena_state import OPENING, POSITION, arena_state
 from datagen.export.robomemarena import CAMERAS, read_note
 from datagen.keyframes import KeyframeConfig, extract_keyframes
 from predimem.core.episodes import Episode, EpisodeError, Frames, SubtaskSpan, episode_path, save_episode
+from predimem.core.progress import watched
 from predimem.core.subtask_labels import calls
 from predimem.envs.arena.task import Task
 from predimem.envs.arena.tasks import TASKS
@@ -97,10 +98,8 @@ def import_robomemarena(
     Episodes that are in `out` already are left as they are, so that an interrupted import goes on.
     Raises EpisodeError, naming the file, for what is missing, damaged or of another layout.
     """
-    from tqdm import tqdm
-
     groups = group_files(data)
-    for (task_id, seed), files in tqdm(groups.items(), unit="episode", disable=not progress):
+    for (task_id, seed), files in watched(groups.items(), len(groups), "episodes", shown=progress):
         target = episode_path(out, _task(task_id, files[0].path).name, seed)
         if not target.exists():
             save_episode(target, import_episode(files, config))

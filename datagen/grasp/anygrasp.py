@@ -19,6 +19,7 @@ import numpy as np
 
 from datagen.grasp.gripper import MAX_WIDTH_M, TIP_M
 from datagen.grasp.types import Grasp, PointCloud
+from predimem.core.faults import SetupError
 
 MODULE = "gsnet"
 BEHIND_M = 0.02  # a finger's length that counts as around the target, back from where the gripper meets it
@@ -29,7 +30,7 @@ HOW_TO_GET_IT = (
 )
 
 
-class AnyGraspUnavailable(RuntimeError):
+class AnyGraspUnavailable(SetupError, RuntimeError):
     """The SDK, its licence or its checkpoint is missing."""
 
 

@@ -16,6 +16,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from predimem.core.episodes import Episode, list_episodes, load_episode
+from predimem.core.progress import watched
 from predimem.core.subtask_labels import released
 from predimem.envs.arena.tasks import task_of
 
@@ -45,13 +46,10 @@ def data_statistics(root: str | Path, verify: bool = True, progress: bool = True
     verify: hold every file to its checksum, which reads all of it. Raises EpisodeError for a damaged file or
     none at all, and ValueError for a damaged journal.
     """
-    from tqdm import tqdm
-
     root = Path(root)
     attempts = read_journal(root / JOURNAL)
-    facts = [
-        facts_of(path, attempts, verify) for path in tqdm(list_episodes(root), unit="episode", disable=not progress)
-    ]
+    paths = list_episodes(root)
+    facts = [facts_of(path, attempts, verify) for path in watched(paths, len(paths), "episodes", shown=progress)]
     names = sorted({fact.task for fact in facts} | {task for task, _ in attempts}, key=_order)
     tasks = {
         name: summarise([f for f in facts if f.task == name], [a for (task, _), a in attempts.items() if task == name])

@@ -19,6 +19,7 @@ from torch import Tensor
 from transformers.models.qwen3_vl.modeling_qwen3_vl import BaseModelOutputWithDeepstackFeatures
 
 from predimem.core.files import AtomicWrite, write_json
+from predimem.core.progress import watched
 
 BATCH = 64
 
@@ -60,7 +61,6 @@ def add_features(folder: Path, paths: Iterable[str], model: Any, image_processor
     model: a `Qwen3VLModel` with the tower that made the rest of the table.
     """
     from PIL import Image
-    from tqdm import tqdm
 
     folder.mkdir(parents=True, exist_ok=True)
     shards = list(_shards(folder))
@@ -70,7 +70,8 @@ def add_features(folder: Path, paths: Iterable[str], model: Any, image_processor
         return 0
     found: dict[str, list[Tensor]] = {}
     grids: set[tuple[int, ...]] = set()
-    for first in tqdm(range(0, len(new), BATCH), desc="features", unit="batch"):
+    firsts = range(0, len(new), BATCH)
+    for first in watched(firsts, len(firsts), "batches", "features of the images"):
         images = [np.asarray(Image.open(name)) for name in new[first : first + BATCH]]
         inputs = image_processor(images=images, do_resize=False, return_tensors="pt")
         grids |= set(map(tuple, inputs["image_grid_thw"].tolist()))

@@ -86,7 +86,8 @@ def extend_tokenizer(tokenizer: Qwen2Tokenizer, config: TokenizerConfig, prompt:
     if not config.label_tokens:
         words = (f" {word}" for word in dict.fromkeys(config.deciding_words()))
         new += [word for word in words if len(tokenizer(word, add_special_tokens=False).input_ids) > 2]
-    tokenizer.add_tokens([AddedToken(phrase, normalized=False) for phrase in new])
+    tokens: Sequence[Any] = [AddedToken(phrase, normalized=False) for phrase in new]
+    tokenizer.add_tokens(list(tokens))
     return new
 
 

@@ -26,6 +26,7 @@ from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLVisionModel
 from planner.tiny.vision_readout import StepLabels, StepReadout, by_timestep
 from planner.tiny.vision_scenes import SceneLabels, SceneReadout, Scenes, scene_report
 from predimem.core.files import AtomicWrite, write_json
+from predimem.core.progress import Bar
 
 WEIGHTS, REPORT, CHECKPOINT = "vision.safetensors", "vision.json", "vision.partial.pt"
 _LEVELS = 32  # colours are binned to 5 bits a channel
@@ -235,18 +236,18 @@ class _Trainer:
         stack = torch.from_numpy(frames).permute(0, 3, 1, 2)
         scenes = None if self.scenes is None else torch.from_numpy(self.scenes[0].images).permute(0, 3, 1, 2)
         rarity = self._rarity(stack)
-        for step in range(first, config.steps):
-            generator = torch.Generator().manual_seed(config.seed * 1_000_003 + step)
-            index, batch, scene_index = self._batch(stack, scenes, generator)
-            batch, moved = _shifted(batch, config, generator)
-            loss = self._step(batch, index, scene_index, moved, rarity, step)
-            if step % 50 == 0:
-                print(f"vision step {step}/{config.steps} loss {loss:.4f}", flush=True)
-            if (step + 1) % config.save_steps == 0:
-                self._save(step + 1, before + time.time() - began)
-                if self.scenes is not None:
-                    shown = {name: value for name, value in self.scene_report(500).items() if name != "by_place"}
-                    print(f"vision step {step + 1}: held-out scenes {shown}", flush=True)
+        with Bar(config.steps, "steps", "pretraining the vision tower", done=first) as bar:
+            for step in range(first, config.steps):
+                generator = torch.Generator().manual_seed(config.seed * 1_000_003 + step)
+                index, batch, scene_index = self._batch(stack, scenes, generator)
+                batch, moved = _shifted(batch, config, generator)
+                loss = self._step(batch, index, scene_index, moved, rarity, step)
+                bar.add(text=f"loss {loss:.4f}")
+                if (step + 1) % config.save_steps == 0:
+                    self._save(step + 1, before + time.time() - began)
+                    if self.scenes is not None:
+                        shown = {name: value for name, value in self.scene_report(500).items() if name != "by_place"}
+                        bar.note(f"vision step {step + 1}: held-out scenes {shown}")
         return before + time.time() - began
 
     def _batch(self, stack: Tensor, scenes: Tensor | None, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:

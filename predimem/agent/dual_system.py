@@ -29,7 +29,8 @@ class DualSystemConfig:
     """When the agent asks S1 and S2, and when it believes S2.
 
     execute_steps: how many actions of a chunk are executed before the next chunk is asked for.
-    plan_every_steps: control steps from one question to S2 to the next, unless S2 is still busy; they need images.
+    plan_every_steps: control steps from one question to S2 to the next at least, unless S2 is still busy; they need
+    images. The first observation of an episode is always a question, whatever its step.
     confirm_plans: how many plans in a row must name a new subtask before it replaces the last one. More than 1 filters
     single wrong answers, and every correct change then comes one planning period later for each more.
     min_confidence: a plan that is less sure of a new subtask than this does not count towards it; one that does not say
@@ -87,6 +88,7 @@ class DualSystemAgent:
         self._episode_id = episode_id
         self._subtask: str | None = None
         self._plan_step: int | None = None
+        self._asked_step: int | None = None  # of the last question to S2, whether S2 was free or not
         self._rival: str | None = None  # the new subtask that the last plans named
         self._rival_plans = 0  # how many of them in a row
         self._pending: _Pending | None = None
@@ -122,7 +124,8 @@ class DualSystemAgent:
         self._clock.begin_tick(step)
         self._bank.observe(observation)
         answer = self._take_plan(step)
-        if step % self._config.plan_every_steps == 0:
+        if self._asked_step is None or step - self._asked_step >= self._config.plan_every_steps:
+            self._asked_step = step
             self._worker.submit(self._bank.snapshot())
         s1_latency_s = self._refill(observation)
         action, conditioned_on = self._next_action(step)

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
 from memory_bank import MemoryConfig
 from predimem.core.config import from_dict, to_dict
 from predimem.core.interfaces import Planner
-from predimem.core.own_code import OwnCodeError, load_object, words_of
+from predimem.core.own_code import OwnCodeError, load_object
 
 
 def make_own_planner(place: str, options: Mapping[str, Any]) -> Planner:
-    """Calls the class or function at `place` with `options`. Raises OwnCodeError where that fails or gives no planner,
-    and what it raises itself where it says why (OSError, ValueError)."""
-    factory = _factory(place)
-    try:
-        planner = factory(**options)
-    except TypeError as error:
-        raise OwnCodeError(f"planner {place}: {words_of(error)}; planner_options are {dict(options)}") from error
+    """Calls the class or function at `place` with `options`. Raises OwnCodeError for options that it does not take
+    and where it gives no planner, and what it raises itself."""
+    check_own_planner(place, options)
+    planner = _factory(place)(**options)
     if not isinstance(planner, Planner):
         raise OwnCodeError(f"planner {place} gave {planner!r}, which has no method plan(snapshot)")
     return planner
+
+
+def check_own_planner(place: str, options: Mapping[str, Any]) -> None:
+    """Raises OwnCodeError where the code at `place` cannot be used, or does not take these options: all that can be
+    said before a planner is made."""
+    memory_of(place, {})
+    try:
+        inspect.signature(_factory(place)).bind(**options)
+    except TypeError as error:
+        raise OwnCodeError(f"planner {place}: planner_options: {error}; got {dict(options)}") from error
 
 
 def memory_of(place: str, changes: Mapping[str, Any]) -> MemoryConfig:

@@ -11,10 +11,10 @@ from predimem.core.types import EpisodeResult, Observation, StepResult, Tick
 
 
 class TraceRecorder:
-    """A Subscriber. `trace` is valid after `on_end`."""
+    """A Subscriber. `trace` is valid after `on_end`; it has no ticks if the environment could not be reset."""
 
     def __init__(self) -> None:
-        self.trace: dict[str, Any] = {}
+        self.trace: dict[str, Any] = {"episode_id": "", "instruction": "", "ticks": []}
 
     def on_reset(self, observation: Observation, instruction: str, episode_id: str) -> None:
         self.trace = {"episode_id": episode_id, "instruction": instruction, "ticks": []}

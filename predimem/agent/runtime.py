@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Mapping, Sequence
 
+from predimem.core.faults import setup_fault
 from predimem.core.interfaces import Agent, Environment, Subscriber
 from predimem.core.types import EpisodeResult, StepResult, Tick
 
@@ -19,7 +20,8 @@ def run_episode(
 ) -> EpisodeResult:
     """Play `task` at `seed` until it ends or its horizon is reached, and tell the subscribers.
 
-    KeyboardInterrupt passes through: an episode that was interrupted has no result.
+    KeyboardInterrupt and faults of the set-up (`predimem.core.faults`) pass through: an episode that was interrupted
+    has no result.
     """
     episode_id = f"{task}/{seed}/{agent_name}"
     steps, last = 0, None
@@ -39,6 +41,8 @@ def run_episode(
                 break
         result = _result(task, agent_name, seed, steps, last)
     except Exception as error:
+        if setup_fault(error) is not None:
+            raise
         message = f"{type(error).__name__}: {error}\n{traceback.format_exc(limit=-3)}"
         result = EpisodeResult(task, agent_name, seed, "error", steps, message=message)
     for subscriber in subscribers:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 from typer.core import TyperGroup
 
-from predimem.cli import data, evaluation, exchange, make, play, serve, skills, train, verify
-from predimem.rendering.vulkan import VulkanError
+from predimem.cli import data, demo, evaluation, exchange, make, play, serve, skills, tasks, train, verify
+from predimem.cli.faults import explain
+from predimem.core.faults import SetupError, setup_fault
 
 PANELS = SEE, DATA, TRAIN, EVALUATE, SERVE, MACHINE = "See it", "Data", "Train", "Evaluate", "Serve", "Machine"
 
@@ -23,8 +26,34 @@ app = typer.Typer(
     cls=InPanels,
     no_args_is_help=True,
     add_completion=False,
-    help="Memory for robot policies: make data, train, evaluate and serve.",
 )
+
+
+def print_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        from predimem.evaluation.run.machine import revision
+
+        commit, dirty = revision()
+        changed = ", with changes" if dirty else ""
+        print(f"predimem {version('predimem')}" + (f" (revision {commit[:7]}{changed})" if commit else ""))
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=print_version,
+            is_eager=True,
+            help="Print the version, and of a checkout its revision.",
+        ),
+    ] = False,
+) -> None:
+    """Memory for robot policies: make data, train, evaluate and serve."""
 
 
 @app.command("doctor", rich_help_panel=MACHINE)
@@ -35,8 +64,9 @@ def check_machine() -> None:
     raise typer.Exit(doctor.run())
 
 
-app.command("demo", rich_help_panel=SEE)(evaluation.demo)
+app.command("demo", rich_help_panel=SEE)(demo.demo)
 app.command("play", rich_help_panel=SEE)(play.play_one)
+app.command("tasks", rich_help_panel=SEE)(tasks.list_tasks)
 app.command("datagen", rich_help_panel=DATA)(make.datagen)
 app.command("decompose", rich_help_panel=DATA)(make.decompose)
 app.add_typer(data.app, name="data", rich_help_panel=DATA)
@@ -51,8 +81,15 @@ app.command("serve", rich_help_panel=SERVE)(serve.serve)
 
 
 def main() -> None:
-    """Entry point: errors of the user's input are one clear line, not a traceback."""
+    """Entry point: errors of the user's input and of the machine are one clear line, not a traceback."""
     try:
         app()
-    except (ValueError, FileNotFoundError, ConnectionError, VulkanError) as error:
+    except (ValueError, SetupError) as error:
         raise SystemExit(f"predimem: {error}") from None
+    except OSError as error:
+        raise SystemExit(f"predimem: {explain(error)}") from None
+    except Exception as error:
+        fault = setup_fault(error)  # such as a library's own error for a full disk
+        if fault is None:
+            raise
+        raise SystemExit(f"predimem: {explain(fault)}") from None

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from predimem.cli.options import EpisodeFile, Episodes
+from predimem.core.files import check_file, write_text
 
 app = typer.Typer(no_args_is_help=True, help="Look at episodes: statistics, plots and videos.")
 
@@ -27,13 +28,14 @@ def data_stats(
 
     if out is not None and out.suffix not in (".md", ".json"):
         raise ValueError(f"--out is a file that ends in .md or .json, got {out}")
+    if out is not None:
+        check_file(out)
     statistics = data_statistics(episodes, verify)
     text = json.dumps(statistics, indent=1) + "\n" if out and out.suffix == ".json" else page(statistics)
     if out is None:
         print(text, end="")
     else:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(text)
+        write_text(out, text)
         print(out)
 
 
@@ -43,6 +45,7 @@ def data_plot(
     out: Annotated[Path, typer.Option(help="File for the image (.png, .svg or .pdf).")],
 ) -> None:
     """Plot an episode of the arena: speed, gripper, keyframes and subtasks over time, with images."""
+    check_file(out)
     from datagen.inspect.plots import keyframe_config, plot_episode
     from predimem.core.episodes import load_episode
 
@@ -57,6 +60,7 @@ def data_show(
     speed: Annotated[float, typer.Option(help="How many times as fast as the robot the video runs.")] = 2.0,
 ) -> None:
     """Make a video of an episode, with all cameras, the subtask and a flash at each keyframe."""
+    check_file(out)
     from datagen.inspect.show import show_episode
     from predimem.core.episodes import load_episode
 

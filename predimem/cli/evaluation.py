@@ -1,4 +1,4 @@
-"""Commands that play a benchmark and count successes: `eval`, `demo`, and `harness` for the benchmark's own code."""
+"""Commands that play a benchmark and count successes: `eval`, and `harness` for the benchmark's own code."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ import tempfile
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from predimem.cli.agents import played_by, warn_of_unseen
-from predimem.cli.options import Agents, BenchmarkOption, Out, Tasks, Weights, Workers, split
+from predimem.cli.options import Agents, BenchmarkOption, Out, Tasks, Weights, check_out, split
 
 if TYPE_CHECKING:
+    from predimem.evaluation.report.video import Film
     from predimem.evaluation.run.config import EvaluationFile
 
 
@@ -85,6 +86,7 @@ def evaluate(
     """
     if verify is not None:
         return _verify(verify, sample, sample_seed, workers or 1, weights)
+    check_out(out, config)
     from predimem.evaluation.run.config import evaluation_settings
 
     given = {"tasks": None if tasks is None else split(tasks), "agents": None if agents is None else split(agents)}
@@ -95,20 +97,7 @@ def evaluate(
     settings = evaluation_settings(config, given)
     if config is None and not settings.agents:
         settings = replace(settings, agents=("predimem",))
-    _evaluate(settings, overwrite, retry_errors)
-
-
-def demo(
-    out: Out = Path("runs/demo"),
-    episodes: Annotated[int, typer.Option(help="How many episodes to play of each task with each agent.")] = 5,
-    workers: Workers = 2,
-) -> None:
-    """See PrediMem on a laptop: the shipped planner and actor play RememberColor 3, 5 and 9 in simulation."""
-    from predimem.evaluation.run.config import evaluation_settings
-
-    given = {"tasks": [f"RememberColor{n}-VLA-v0" for n in (3, 5, 9)], "agents": ["predimem", "no-keyframes"]}
-    settings = evaluation_settings(None, given | {"episodes": episodes, "out": str(out), "workers": workers})
-    _evaluate(settings, overwrite=True)
+    play_settings(settings, overwrite, retry_errors)
 
 
 def harness(
@@ -122,9 +111,8 @@ def harness(
     weights: Weights = None,
 ) -> None:
     """Let the benchmark's own evaluation code grade an agent, with its own seeds and cameras."""
-    from tqdm import tqdm
-
     from predimem.core.files import write_json
+    from predimem.core.progress import Bar
     from predimem.envs.benchmark import load_benchmark
     from predimem.evaluation.run.benchmark_player import BenchmarkPlayer
     from predimem.evaluation.run.config import evaluation_settings
@@ -133,20 +121,24 @@ def harness(
     play = played_by(settings, split(agents))
     names = [load_benchmark(settings.benchmark).task_name(task) for task in settings.tasks]
     with closing(BenchmarkPlayer(play)) as player:
+        player.load(split(agents))
         for task in names:
             for agent in split(agents):
-                with tqdm(total=episodes, unit="episode", desc=f"{task} {agent}") as bar:
-                    result = player.run_harness(task, agent, episodes, lambda index, success: bar.update())
+                with Bar(episodes, "episodes", f"{task} {agent}") as bar:
+                    result = player.run_harness(task, agent, episodes, lambda index, success: bar.add())
                 path = out / f"{task}.{agent}.json"
                 write_json(path, result | {"provenance": player.provenance()})
                 print(f"{task} {agent}: success {result['sr']:.2f} over {episodes} episodes -> {path}")
 
 
-def _evaluate(settings: EvaluationFile, overwrite: bool = False, retry_errors: bool = False) -> None:
+def play_settings(
+    settings: EvaluationFile, overwrite: bool = False, retry_errors: bool = False, film: Film | None = None
+) -> dict[str, Any]:
+    """Play what `settings` says, and return the results. film: how; None: as usual in this benchmark."""
     from predimem.envs.benchmark import load_benchmark
     from predimem.evaluation.report.video import LONG_EPISODES, Film
     from predimem.evaluation.run.benchmark_player import BenchmarkPlayer
-    from predimem.evaluation.run.evaluation import EvaluationConfig, run_evaluation
+    from predimem.evaluation.run.evaluation import EvaluationConfig, errors_alone, run_evaluation
     from predimem.evaluation.run.names import task_files
 
     benchmark = load_benchmark(settings.benchmark)
@@ -167,7 +159,7 @@ def _evaluate(settings: EvaluationFile, overwrite: bool = False, retry_errors: b
         out=settings.out,
         workers=settings.workers,
         videos_per_task=videos,
-        film=LONG_EPISODES if benchmark.long_episodes else Film(),
+        film=film or (LONG_EPISODES if benchmark.long_episodes else Film()),
         traces_per_task=max(videos, 1) if benchmark.long_episodes else None,
         clips_per_cause=settings.clips,
         overwrite=overwrite,
@@ -179,7 +171,10 @@ def _evaluate(settings: EvaluationFile, overwrite: bool = False, retry_errors: b
     warn_of_unseen(settings, tasks, play)
     play = replace(play, task_files=task_files(settings.benchmark, tasks))
     benchmark.prepare(bool(videos or settings.clips or any(play.images_every(agent) for agent in agents)))
-    run_evaluation(config, functools.partial(BenchmarkPlayer, play), benchmark.categories(tasks))
+    results = run_evaluation(config, functools.partial(BenchmarkPlayer, play), benchmark.categories(tasks))
+    if told := errors_alone(results):
+        raise SystemExit(f"predimem: {told}")
+    return results
 
 
 def _agents_with_weights(settings: EvaluationFile) -> tuple[str, ...]:

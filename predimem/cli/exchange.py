@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from predimem.cli.options import Episodes, Out
+from predimem.core.files import check_file
 
 export_app = typer.Typer(no_args_is_help=True, help="Write episodes in the formats of other tools.")
 import_app = typer.Typer(no_args_is_help=True, help="Read the data sets of others as episodes.")
@@ -33,15 +34,23 @@ def export_sft(
         int | None, typer.Option(help="Seed with which examples are drawn; default: as in the config.")
     ] = None,
 ) -> None:
-    """Write the JSONL that ms-swift trains S2 with, as `predimem train planner` makes it (RoboMemArena, §8)."""
-    from planner.dataset import write_training_data
-    from planner.prompt import PromptConfig
-    from planner.train import TrainConfig
-    from predimem.core.config import load_config
-    from predimem.core.episodes import load_episodes
+    """Write the JSONL that ms-swift trains S2 with, as `predimem train planner` makes it (RoboMemArena, §8).
+
+    After Ctrl-C the same command goes on where it was interrupted.
+    """
+    from predimem.core.config import load_config, read_yaml
+    from predimem.core.episodes import list_episodes, load_episodes
+    from predimem.core.progress import stage
 
     if (out / "train.jsonl").exists():
         raise ValueError(f"{out} holds a train.jsonl already: choose another --out")
+    list_episodes(episodes)
+    if config is not None:
+        read_yaml(config)
+    with stage("loading PyTorch"):
+        from planner.prompt import PromptConfig
+        from planner.train import TrainConfig
+        from planner.training_data import write_training_data
     loaded = load_episodes(episodes)
     if config is not None:
         recipe = load_config(TrainConfig, config)
@@ -105,6 +114,7 @@ def export_to_rerun(
     control_hz: Annotated[float, typer.Option(help="How many control steps a served episode has in a second.")] = 20.0,
 ) -> None:
     """Write one episode for the Rerun viewer, which shows images, subtasks, keyframes and numbers over time."""
+    check_file(out)
     from predimem.serving.rerun import recording_of_episode, recording_of_kept, write_rerun
 
     if state_dir is None:

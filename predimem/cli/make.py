@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from predimem.cli.options import Workers, split
+from predimem.cli.options import Workers, check_out, split
+from predimem.core.files import check_file
 
 
 def datagen(
@@ -31,6 +32,7 @@ def datagen(
 
     After Ctrl-C the same command goes on where it was interrupted.
     """
+    check_out(out, config)
     from datagen.command import make_data
 
     changes = {"out": out, "tasks": None if tasks is None else tuple(split(tasks)), "episodes": episodes}
@@ -48,9 +50,25 @@ def decompose(
         str | None, typer.Option(help="Ask a model at this OpenAI-compatible address; default: use rules.")
     ] = None,
     model: Annotated[str | None, typer.Option(help="The name of the model at that address.")] = None,
+    timeout: Annotated[
+        float | None, typer.Option(help="Seconds that each answer of the model may take; default: 120.")
+    ] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(help="Tokens that an answer may have; default: as many as the server allows.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="File for the JSON; default: standard output.")] = None,
 ) -> None:
     """Break an instruction of the arena down into steps, by rules or by a model that sees the scene."""
+    if (endpoint is None) != (model is None):
+        raise ValueError("to ask a model give both --endpoint and --model; give neither to decompose by rules")
+    limits = {"timeout_s": timeout, "max_tokens": max_tokens}
+    given: dict[str, Any] = {name: limit for name, limit in limits.items() if limit is not None}
+    if model is None and given:
+        raise ValueError("--timeout and --max-tokens are for a model: give --endpoint and --model with them")
+    if out is not None:
+        check_file(out)
     from datagen.decompose.command import decompose_episode
+    from datagen.decompose.config import VlmConfig
 
-    decompose_episode(task, seed, instruction, endpoint, model, out)
+    vlm = None if model is None else VlmConfig(model, endpoint, **given)
+    decompose_episode(task, seed, instruction, vlm, out)

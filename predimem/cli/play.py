@@ -11,6 +11,7 @@ import typer
 
 from predimem.cli.agents import played_by, warn_of_unseen
 from predimem.cli.options import Weights
+from predimem.core.files import check_file, check_folder
 
 FILM_PX = 256
 
@@ -37,6 +38,7 @@ def play_one(
     weights: Weights = None,
 ) -> None:
     """Play one episode and film it: the video shows the cameras, the subtask, the stages and the outcome."""
+    (check_file if out.suffix == ".mp4" else check_folder)(out)
     from predimem.envs.benchmark import load_benchmark
     from predimem.evaluation.run.benchmark_player import BenchmarkPlayer
     from predimem.evaluation.run.config import evaluation_settings
@@ -55,10 +57,12 @@ def play_one(
     played.prepare(images=True)
     path = out if out.suffix == ".mp4" else out / f"{name}-{agent}-seed{seed}.mp4"
     with closing(BenchmarkPlayer(replace(play, task_files=files))) as player:
+        player.load([agent])
         result = film_episode(player, name, agent, seed, path)
     stages = f"{result.stages_passed} of {result.stages_total} stages"
     reason = f" ({result.message.splitlines()[0]})" if result.message else ""
     print(f"{name}, {agent}, seed {seed}: {result.status} after {result.steps} steps, {stages}{reason}")
-    if not path.is_file():
+    if path.is_file():
+        print(path)
+    if result.status == "error":
         raise SystemExit(1)
-    print(path)

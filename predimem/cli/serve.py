@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -9,6 +10,7 @@ from typing import Annotated
 import typer
 
 from predimem.cli.options import Weights
+from predimem.core.files import check_folder
 
 
 def serve(
@@ -30,6 +32,15 @@ def serve(
         str | None, typer.Option(help="Device that the models run on, such as `cuda`; default: cpu.")
     ] = None,
     weights: Weights = None,
+    planner: Annotated[
+        str | None,
+        typer.Option(
+            help="The planner's weights: a folder of --weights by its name, or any by its path; `instruction`: none."
+        ),
+    ] = None,
+    actor: Annotated[
+        str | None, typer.Option(help="The actor's weights: a folder of --weights by its name, or any by its path.")
+    ] = None,
     ray: Annotated[
         str | None,
         typer.Option(help="Run replicas on a Ray cluster: `local`, `auto`, or its address. Needs --state-dir."),
@@ -40,17 +51,23 @@ def serve(
 
     After SIGTERM or Ctrl-C the server answers what was asked, and ends.
     """
+    from predimem.core.progress import show_on, stage
     from predimem.serving.models import make_served
 
+    show_on(sys.stdout)  # standard error is for the logs, which are JSON
     try:
-        from predimem.serving.command import run_server, serve_config
+        with stage("starting the server"):
+            from predimem.serving.command import run_server, serve_config
     except ModuleNotFoundError as error:
         raise ValueError(f"serving needs {error.name}: pip install 'predimem[serve]'") from error
 
     access = {"api_key_file": api_key_file, "tls_certificate": tls_certificate, "tls_key": tls_key}
     given = {"host": host, "port": port, "state.dir": state_dir, "models.device": device, "models.weights": weights}
+    given |= {"models.planner": planner, "models.actor": actor}
     given |= {"cluster.address": ray, "cluster.replicas": replicas}
     settings = serve_config(config, given | {f"access.{name}": value for name, value in access.items()})
+    if settings.state.dir is not None:
+        check_folder(settings.state.dir)
     if settings.cluster.address is not None:
         from predimem.serving.cluster.command import run_cluster
 

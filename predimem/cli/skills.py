@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from predimem.core.files import check_file, write_text
 from predimem.core.seeds import EVALUATION_SEEDS_FROM
 
 SKILLS_CONFIG = Path("configs/datagen_actor_data.yaml")
@@ -28,6 +29,7 @@ def play_skills(
     out: Annotated[Path, typer.Option(help="File for all attempts, as JSON.")] = Path("runs/skills.json"),
 ) -> None:
     """Measure how often single subtasks of the arena succeed, with an actor or with labels replayed in physics."""
+    check_file(out)
     from datagen.actor_data.config import ActorDataConfig
     from datagen.actor_data.evaluate import counts
     from datagen.actor_data.evaluate import play_skills as play
@@ -41,8 +43,7 @@ def play_skills(
 
         policy = functools.partial(load_policy, weights)
     attempts = play(data, seed_start, policy, lambda attempt: print(json.dumps(attempt), flush=True))
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps({"weights": str(weights), "seed_start": seed_start, "attempts": attempts}, indent=1))
+    write_text(out, json.dumps({"weights": str(weights), "seed_start": seed_start, "attempts": attempts}, indent=1))
     for kind, (done, tried) in counts(attempts).items():
         interval = wilson_interval(done, tried)
         print(f"{kind:16} {done}/{tried}  {interval.low:.2f} to {interval.high:.2f}")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import functools
+import shlex
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from predimem.cli.options import split
+from predimem.cli.early import check_actor_recipe, check_planner_recipe
+from predimem.cli.options import check_out, split
 
 if TYPE_CHECKING:
     from actor.train import ActorTrainConfig
@@ -31,7 +34,13 @@ def train_planner(
 
     After Ctrl-C the same command goes on where it was interrupted.
     """
-    from planner.train import train
+    from predimem.core.progress import stage
+
+    if not dry_run:
+        check_out(out, config)
+        check_planner_recipe(config, episodes, out)
+    with stage("loading PyTorch"):
+        from planner.train import train
 
     exported = train(config, episodes=episodes, out=out, seed=seed, dry_run=dry_run)
     if not dry_run:
@@ -71,22 +80,24 @@ def train_arena(
 
     After Ctrl-C the same command goes on where it was interrupted.
     """
+    check_out(out, config)
     from predimem.core.config import load_config
     from predimem.pipelines.own_tasks import start_of
     from predimem.pipelines.retrain import RetrainConfig, choose_stages, plan_stages
-    from predimem.pipelines.stages import is_done, run_stages, shown
+    from predimem.pipelines.stages import check_configs, is_done, run_stages, shown
 
     recipe = load_config(RetrainConfig, config or f"configs/{'continue' if go_on else 'train'}_arena.yaml")
     recipe = replace(recipe, out=out or recipe.out, tasks=split(tasks) if tasks is not None else recipe.tasks)
     recipe = replace(recipe, continue_from=start_of(recipe.continue_from, recipe.tasks, go_on, weights))
     stages = choose_stages(plan_stages(recipe), split(only))
+    check_configs(stages)
     if dry_run:
         for number, stage in enumerate(stages, start=1):
             state = "is there" if is_done(stage, Path(recipe.out)) else shown(stage)
             print(f"[{number}/{len(stages)}] {stage.name}: {state}")
         return
-    weights = run_stages(stages, Path(recipe.out))
-    print(f"weights in {weights}: predimem eval --config configs/eval/arena.yaml --weights {weights}")
+    made = run_stages(stages, Path(recipe.out))
+    print(f"weights in {made}: predimem eval --config configs/eval/arena.yaml --weights {made}")
 
 
 @app.command("actor")
@@ -96,24 +107,43 @@ def train_actor(
     out: Annotated[
         str | None, typer.Option(help="Folder for checkpoints and weights; default: as in the config.")
     ] = None,
+    steps: Annotated[
+        int | None, typer.Option(help="How many steps to train, before rounds of DAgger; default: as in the config.")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
     workers: Annotated[int, typer.Option(help="How many processes play the roll-outs between rounds of training.")] = 1,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check everything, say what would be done, and train nothing.")
+    ] = False,
 ) -> None:
     """Train S1 by flow matching.
 
-    Ctrl-C writes a checkpoint, and --resume goes on from it, bit for bit.
+    Ctrl-C writes a checkpoint, and the same command with --resume goes on from it, bit for bit.
 
     A training with rounds of DAgger goes on by itself when it is started again, without --resume.
     """
-    from actor.train import ActorTrainConfig, train
+    check_out(out, config)
     from predimem.core.config import load_config
+    from predimem.core.progress import stage
+
+    check_actor_recipe(config, episodes)
+    with stage("loading PyTorch"):
+        from actor.dry_run import describe_training
+        from actor.train import ActorTrainConfig, train
 
     recipe = load_config(ActorTrainConfig, config)
-    if recipe.dagger.rounds:
-        recipe = replace(recipe, episodes=episodes or recipe.episodes, out=out or recipe.out)
-        exported = _train_rounds(recipe, workers)
-    else:
-        exported = train(recipe, episodes=episodes, out=out, resume=resume)
+    given = {"episodes": episodes, "out": out, "steps": steps}
+    recipe = replace(recipe, **{name: value for name, value in given.items() if value is not None})
+    if dry_run:
+        print(describe_training(recipe, resume))
+        return
+    try:
+        exported = _train_rounds(recipe, workers) if recipe.dagger.rounds else train(recipe, resume=resume)
+    except KeyboardInterrupt as interruption:
+        words = [word for word in sys.argv[1:] if word != "--resume"]
+        again = shlex.join(["predimem", *words, *([] if recipe.dagger.rounds else ["--resume"])])
+        print(f"\n{interruption or 'interrupted'}; to go on: {again}", file=sys.stderr)
+        raise
     print(f"exported to {exported}")
 
 
@@ -128,11 +158,12 @@ def _train_rounds(recipe: ActorTrainConfig, workers: int) -> Path:
     from predimem.jobs.runner import BackendConfig
 
     dagger = recipe.dagger
+    given = load_config(ActorDataConfig, dagger.data)
 
     def collect(weights: Path | None, out: Path, number: int) -> None:
         seeds = dagger.seeds(number)
         data = replace(
-            load_config(ActorDataConfig, dagger.data),
+            given,
             kind="rollouts",
             out=str(out),
             episodes=len(seeds),
@@ -140,6 +171,7 @@ def _train_rounds(recipe: ActorTrainConfig, workers: int) -> Path:
             chain_share=dagger.chain_share,
         )
         make_policy = functools.partial(load_policy, weights) if weights else None
-        run_generation(data, functools.partial(ActorDataWorker, make_policy=make_policy), BackendConfig(workers))
+        worker = functools.partial(ActorDataWorker, make_policy=make_policy)
+        run_generation(data, worker, BackendConfig(workers), retry_errors=True)
 
     return train_rounds(recipe, collect)

@@ -16,7 +16,12 @@ def verify_actor(
     golden: Annotated[Path, typer.Option(help="Folder with a config, weights, inputs and expected outputs.")],
 ) -> None:
     """Compare the actor with openpi's PyTorch implementation on golden tensors."""
-    from actor.verify import TOLERANCE, verify
+    from predimem.core.progress import stage
+
+    if not (golden / "config.json").is_file():
+        raise ValueError(f"{golden} is no folder of golden tensors: config.json is missing")
+    with stage("loading PyTorch"):
+        from actor.verify import TOLERANCE, verify
 
     errors = verify(golden)
     for name, error in errors.items():
@@ -33,14 +38,20 @@ def verify_planner(
     episodes: Annotated[Path, typer.Option(help="Folder with recorded episodes.")] = Path("runs/data/mikasa"),
 ) -> None:
     """Replay recorded episodes that were held out to a planner with its own memory, and print its accuracy."""
-    from planner.dataset import split_episodes
-    from planner.decoding import load_planner
-    from planner.evaluate import replay_planner
-    from planner.tracking import TrackingConfig, score_by_group, track_planner
-    from planner.train import TrainConfig
-    from predimem.core.episodes import load_episodes
-    from predimem.core.weight_files import weights_folder
+    from predimem.core.episodes import list_episodes, load_episodes
+    from predimem.core.progress import stage
+    from predimem.core.weight_files import check_folder, weights_folder
     from predimem.envs.benchmark import load_benchmark
+
+    list_episodes(episodes)
+    weights = planner or weights_folder(None, "planner")
+    check_folder(weights)
+    with stage("loading PyTorch"):
+        from planner.dataset import split_episodes
+        from planner.decoding import load_planner
+        from planner.evaluate import replay_planner
+        from planner.tracking import TrackingConfig, score_by_group, track_planner
+        from planner.train import TrainConfig
 
     fraction = TrainConfig().dataset.validation_fraction
     recorded = load_episodes(episodes)
@@ -51,7 +62,7 @@ def verify_planner(
             f"{episodes}: expected enough episodes of a task to hold out {fraction:.0%} of them, at least 6; "
             f"it has {len(recorded)} of {tasks} task{'s' * (tasks != 1)}: record more with `predimem datagen`"
         )
-    model = load_planner(planner or weights_folder(None, "planner"))
+    model = load_planner(weights)
     if load_benchmark(held_out[0].benchmark).long_episodes:
         trained = model.spec.training.get("config", {}).get("dataset", {})
         tracking_config = TrackingConfig(nominate=trained.get("nominate", "subtask_ends"))

@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 import yaml
 
+from predimem.core.suggestions import did_you_mean
+
 T = TypeVar("T")
 PACKAGE = Path(__file__).parents[1]  # holds configs/, in the wheel as files, in a checkout as a link
 FORMER_FILES = {
@@ -98,7 +100,8 @@ def from_dict(cls: type[T], data: Any, where: str = "config") -> T:
     fields = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
     unknown = sorted(set(data) - set(fields))
     if unknown:
-        raise ConfigError(f"{where}: unknown key {unknown[0]!r}; {cls.__name__} knows: {', '.join(fields)}")
+        meant = did_you_mean(unknown[0], fields)
+        raise ConfigError(f"{where}: unknown key {unknown[0]!r}; {cls.__name__} knows: {', '.join(fields)}{meant}")
     hints = typing.get_type_hints(cls)
     values = {name: _convert(hints[name], value, f"{where}: {name}") for name, value in data.items()}
     try:
@@ -119,6 +122,14 @@ def _in_full(data: dict[str, Any]) -> dict[str, Any]:
     """`data` with the mappings that `SHORT_FORMS` allows to be said in one word."""
     words = {key for key, value in data.items() if key in SHORT_FORMS and isinstance(value, str)}
     return {key: {SHORT_FORMS[key]: value} if key in words else value for key, value in data.items()}
+
+
+def tasks_as_text(data: dict[str, Any]) -> dict[str, Any]:
+    """A mapping whose `tasks` may be numbers, `tasks: [4]`, with text in their place."""
+    tasks = data.get("tasks")
+    if not isinstance(tasks, list | tuple):
+        return data
+    return data | {"tasks": [str(task) if type(task) is int else task for task in tasks]}
 
 
 def in_todays_words(cls: type, data: dict[str, Any]) -> dict[str, Any]:

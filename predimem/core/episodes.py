@@ -23,8 +23,11 @@ from typing import Any
 
 import numpy as np
 
+from predimem.core.config import PACKAGE, read_yaml
 from predimem.core.files import AtomicWrite
 from predimem.core.frames import EpisodeError, Frames, StoredImages
+from predimem.core.hdf5_file import Hdf5File
+from predimem.core.progress import watched
 
 FORMAT = "predimem-episode"
 VERSION = 2
@@ -112,8 +115,22 @@ def list_episodes(root: str | Path) -> list[Path]:
     """All episode files below `root`, in a fixed order. Raises EpisodeError if there is none."""
     paths = sorted(Path(root).rglob("seed*.h5"))
     if not paths:
-        raise EpisodeError(f"no episodes under {root}: make some with `predimem datagen`")
+        raise EpisodeError(f"no episodes under {root}: {_who_makes(Path(root))}")
     return paths
+
+
+def _who_makes(root: Path) -> str:
+    """The command that makes the episodes of a folder: that of the shipped config whose folder it is."""
+    commands = {"datagen*.yaml": "datagen", "train_arena.yaml": "train arena"}
+    for pattern, command in commands.items():
+        for path in sorted((PACKAGE / "configs").glob(pattern)):
+            made = Path(read_yaml(path)["out"])
+            if root.parts[: len(made.parts)] == made.parts:
+                return f"make them with `predimem {command} --config configs/{path.name}`"
+    return (
+        f"make some of MIKASA with `predimem datagen --config configs/datagen_mikasa.yaml --out {root}`, or of the "
+        f"arena with `predimem datagen --config configs/datagen.yaml --out {root}`"
+    )
 
 
 class EpisodeWriter:
@@ -121,7 +138,8 @@ class EpisodeWriter:
 
     cameras: name -> (height, width). Call `add` for each control step, then `finish`. A file under its
     final name is whole: until then it is called `.partial`, which is deleted by `abandon` and on
-    leaving the `with` block without `finish`. Raises EpisodeError for what does not fit together.
+    leaving the `with` block without `finish`. Raises EpisodeError for what does not fit together, and OSError where the
+    disk is full.
     """
 
     def __init__(
@@ -148,7 +166,8 @@ class EpisodeWriter:
         self._rows: list[int] = []
         self._state: list[np.ndarray] = []
         self._actions: list[np.ndarray] = []
-        self._file: Any = h5py.File(self._whole.partial, "w")
+        self._disk = Hdf5File(self._whole.partial)
+        self._file: Any = h5py.File(self._disk, "w")
         self._file.attrs.update(format=FORMAT, version=VERSION)
         for name, (height, width) in cameras.items():
             shape = (height, width, 3)
@@ -185,7 +204,11 @@ class EpisodeWriter:
         metadata: Mapping[str, Any] | None = None,
         alternatives: Alternatives | None = None,
     ) -> None:
-        """Give the file its final name."""
+        """Give the file its final name.
+
+        subtasks: in their order, without overlaps. keyframes: steps of the episode.
+        """
+        _check_annotations(subtasks, keyframes, len(self._rows))
         meta = self._meta | {
             "instruction": instruction,
             "success": bool(success),
@@ -209,12 +232,15 @@ class EpisodeWriter:
         headers = {name: _header(name, self._file[name]) for name in parts}
         self._file.attrs.update(meta=text, checksum=_combined(text, headers, parts))
         self._file.close()
+        self._disk.check()
+        self._disk.close()
         self._whole.finish()
 
     def abandon(self) -> None:
         """Delete what has been written so far; after `finish` there is nothing to delete."""
         try:
             self._file.close()
+            self._disk.close()
         finally:
             self._whole.abandon()
 
@@ -239,6 +265,7 @@ class EpisodeWriter:
             dataset.resize(self._images + 1, axis=0)
             dataset[self._images] = image
             self._digests[name].update(np.ascontiguousarray(image).data)
+        self._disk.check()
         self._images += 1
 
 
@@ -272,6 +299,8 @@ def load_episode(path: str | Path, *, verify: bool = True, in_memory: bool = Fal
     """
     import h5py
 
+    if not Path(path).is_file():
+        raise EpisodeError(f"there is no episode {path}: expected a file such as .../seed0000001000.h5")
     try:
         with h5py.File(path, "r") as file:
             attributes: Any = file.attrs
@@ -303,7 +332,6 @@ def load_episodes(root: str | Path) -> list[Episode]:
     Verified, unless this process has done so before and the file has not changed since: in threads, since unpacking
     and hashing, nearly all of the work (0.4 ms an image of 128 px), leave Python's lock.
     """
-    from tqdm import tqdm
 
     def load(path: Path) -> Episode:
         status = path.stat()
@@ -315,7 +343,7 @@ def load_episodes(root: str | Path) -> list[Episode]:
     paths = list_episodes(root)
     pool = ThreadPoolExecutor()
     try:
-        return list(tqdm(pool.map(load, paths), "verifying", len(paths), unit="episode", delay=3))
+        return list(watched(pool.map(load, paths), len(paths), "episodes", "verifying", delay_s=3.0))
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -355,6 +383,23 @@ def _check_lengths(arrays: Mapping[str, np.ndarray | Frames]) -> None:
     lengths = {name: len(array) for name, array in arrays.items()}
     if len(set(lengths.values())) != 1:
         raise EpisodeError(f"all arrays of an episode need the same number of steps, got {lengths}")
+
+
+def _check_annotations(subtasks: Sequence[SubtaskSpan], keyframes: Sequence[int], steps: int) -> None:
+    """Raises EpisodeError for spans and keyframes that no step of the episode has."""
+    before = 0
+    for span in subtasks:
+        if not isinstance(span.label, str) or not span.label:
+            raise EpisodeError(f"expected SubtaskSpan(start, end, label) with a label in words, got {span}")
+        if not before <= span.start < span.end <= steps:
+            raise EpisodeError(
+                f"{span}: expected start < end within the episode's {steps} steps, after the span before it, which "
+                f"ends at {before}"
+            )
+        before = span.end
+    outside = [step for step in keyframes if not 0 <= step < steps]
+    if outside:
+        raise EpisodeError(f"keyframe {outside[0]} is no step of the episode, which has {steps}")
 
 
 def _episode(meta: dict[str, Any], data: dict[str, Any], in_memory: bool) -> Episode:

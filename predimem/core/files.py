@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
+import tempfile
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+
+from predimem.core.faults import disk_fault
 
 
 class AtomicWrite:
@@ -18,7 +22,8 @@ class AtomicWrite:
 
     The end of the `with` block finishes it, and an exception in the block abandons it. What has the name until then
     is replaced. What a crash left behind is removed by the next attempt. ending: is added to the name meanwhile, for
-    writers that choose the format by the end of the name.
+    writers that choose the format by the end of the name. A full disk is an OSError with the path, whatever the block
+    raised of it.
     """
 
     def __init__(self, path: str | Path, ending: str = ".partial"):
@@ -44,8 +49,35 @@ class AtomicWrite:
     ) -> None:
         if kind is None:
             self.finish()
-        else:
-            self.abandon()
+            return
+        fault = None if error is None else disk_fault(error, self._path)  # before what is deleted makes room
+        self.abandon()
+        if fault is not None:
+            raise fault from error
+
+
+def check_folder(path: str | Path) -> None:
+    """Raises OSError unless files can be written below the folder `path`, which need not be there yet.
+
+    A file without a name is written on trial, so that nothing is left behind, not even the folder.
+    """
+    place = Path(path)
+    while not place.exists():
+        place = place.parent
+    if not place.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(place))
+    try:
+        with tempfile.TemporaryFile(dir=place) as file:
+            file.write(bytes(4096))
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(place)) from error
+
+
+def check_file(path: str | Path) -> None:
+    """Raises OSError unless the file `path` can be written, or replaced where it is there."""
+    if Path(path).is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    check_folder(Path(path).parent)
 
 
 def write_bytes(path: str | Path, data: bytes) -> None:

@@ -19,7 +19,7 @@ class JsonLines:
     def __init__(self, path: Path):
         path.parent.mkdir(parents=True, exist_ok=True)
         self._path = path
-        self._file = path.open("a+")
+        self._file = path.open("ab+", buffering=0)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -29,23 +29,29 @@ class JsonLines:
     def read(self) -> list[dict[str, Any]]:
         """Every line. A last one that was cut short is removed; any other damage raises ValueError."""
         self._file.seek(0)
-        text = self._file.read()
-        whole = text[: text.rfind("\n") + 1]
+        text = self._file.readall()
+        whole = text[: text.rfind(b"\n") + 1]
         if whole != text:  # the machine stopped in the middle of a line
-            self._file.truncate(len(whole.encode()))
+            self._file.truncate(len(whole))
         lines = []
         for number, line in enumerate(whole.splitlines(), 1):
             try:
                 lines.append(json.loads(line))
-            except json.JSONDecodeError as error:
+            except ValueError as error:
                 raise ValueError(f"{self._path} is damaged in line {number} ({error})") from error
         return lines
 
     def append(self, line: dict[str, Any]) -> None:
-        """Returns once the line is on the disk."""
-        self._file.write(json.dumps(line) + "\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        """Returns once the line is on the disk. Raises OSError if it does not get there; then none of it does."""
+        before = self._file.seek(0, os.SEEK_END)
+        rest = memoryview(json.dumps(line).encode() + b"\n")
+        try:
+            while rest:
+                rest = rest[self._file.write(rest) :]
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            self._file.truncate(before)
+            raise OSError(error.errno, error.strerror, str(self._path)) from error
 
     def clear(self) -> None:
         self._file.truncate(0)

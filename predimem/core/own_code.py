@@ -27,6 +27,13 @@ def is_place(name: str) -> bool:
     return ":" in name
 
 
+def place_beside(place: str, folder: Path) -> str:
+    """The absolute place of code in a file of `folder`; any other place, or name of weights, as it is."""
+    file, _, name = place.rpartition(":")
+    beside = folder / file
+    return f"{beside.resolve()}:{name}" if file.endswith(SUFFIX) and beside.is_file() else place
+
+
 def full_place(place: str, where: str) -> str:
     """`place` with the path of a file in full, so that it means the same in every process and working directory.
 

@@ -11,13 +11,15 @@ import os
 import shutil
 from pathlib import Path
 
+from predimem.core.faults import SetupError
 from predimem.core.files import AtomicWrite
 
 EMBEDDED = Path(__file__).parents[1] / "weights"
 SHARDS = "model-*-of-*.safetensors"
+INSTRUCTIONS_FILE = "instructions.json"  # what a planner was trained on; it changes no answer
 
 
-class WeightsError(FileNotFoundError):
+class WeightsError(SetupError, FileNotFoundError):
     """Weights that are not there; the message says which and how to make them."""
 
 
@@ -31,6 +33,12 @@ def weights_folder(root: str | Path | None, name: str) -> Path:
             f"{_recipe(name)}; or leave --weights out to use those that are shipped"
         )
     return folder
+
+
+def check_folder(path: Path) -> None:
+    """Raises WeightsError where there is nothing at a path that a user named."""
+    if not path.exists():
+        raise WeightsError(f"there is nothing at {path}: expected a folder with weights, such as a training exports")
 
 
 def _recipe(name: str) -> str:
@@ -47,6 +55,8 @@ def _recipe(name: str) -> str:
 def weights_hash(folder: Path) -> str:
     """SHA-256 over names and bytes of a model's files, the first 16 hexadecimal digits; a link counts as its file.
 
+    The list of a planner's instructions is left out: it was added to planners whose results are published.
+
     Raises WeightsError for a link to a file that is not there.
     """
     digest = hashlib.sha256()
@@ -57,7 +67,7 @@ def weights_hash(folder: Path) -> str:
                 f"{path} is a link to {os.readlink(path)}, which is not there: folders of weights that share a file "
                 "belong side by side; copy single ones with `cp -rL`"
             )
-    for path in (p for p in paths if p.is_file()):
+    for path in (p for p in paths if p.is_file() and p.name != INSTRUCTIONS_FILE):
         digest.update(str(path.relative_to(folder)).encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

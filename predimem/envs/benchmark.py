@@ -17,6 +17,7 @@ import numpy as np
 
 from predimem.core.interfaces import Agent, Environment
 from predimem.core.own_code import SUFFIX, is_place, load_file, load_object
+from predimem.core.suggestions import did_you_mean
 
 BENCHMARKS = {
     "mikasa": "predimem.envs.mikasa.benchmark:MIKASA",
@@ -112,6 +113,14 @@ class Benchmark(Protocol):
         """The tasks that are played where none is named. Raises ValueError where they have to be named."""
         ...
 
+    def listed_tasks(self) -> tuple[str, ...]:
+        """The names of all tasks that there are, for `predimem tasks`."""
+        return self.all_tasks()
+
+    def describe(self, task: str) -> str:
+        """A line that says what has to be done in a task, called as for `task_name`."""
+        return ""
+
     def task_name(self, task: str) -> str:
         """A task's name in result files, from whatever a user may call it. Raises ValueError for an unknown task,
         naming those that there are."""
@@ -196,6 +205,7 @@ def load_benchmark(name: str) -> Benchmark:
     if not is_place(place):
         raise ValueError(
             f"unknown benchmark {name!r}; there are: {', '.join(BENCHMARKS)}; or name the Python file of your own"
+            f"{did_you_mean(name, BENCHMARKS)}"
         )
     return load_object(place, "benchmark")
 

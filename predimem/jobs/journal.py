@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 
 from predimem.core.config import differences, in_todays_words
 from predimem.core.episodes import EpisodeError, episode_path, load_episode
-from predimem.core.files import write_json
+from predimem.core.files import write_json, write_text
 from predimem.core.jsonl import FileInUse, JsonLines
 from predimem.jobs.tasks import Job, Outcome
 
@@ -110,9 +110,7 @@ class DataJournal(Journal):
     def add(self, outcome: Outcome, traceback: str = "") -> None:
         """Returns once it is on the disk."""
         if traceback:
-            path = self.error_path(outcome.job)
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(traceback)
+            write_text(self.error_path(outcome.job), traceback)
         self.append(outcome.as_json())
         self.outcomes[outcome.job] = outcome
 

@@ -6,12 +6,15 @@ Nothing waits at a worker, so its death costs the job it was doing and no other.
 
 from __future__ import annotations
 
+import contextlib
 import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, Protocol, TypeVar
+
+from predimem.core.faults import setup_fault
 
 
 class WorkerError(ValueError):
@@ -43,13 +46,24 @@ class JobHandler(Protocol):
 
 
 MakeHandler = Callable[[], JobHandler]
-# With "built" comes the greeting, with "done" the answer, else the exception in building or doing (`describe`).
-Message = tuple[Literal["built", "broken", "done", "raised"], Any]
+# With "built" comes the greeting, with "done" the answer, with "unfit" the fault of the set-up that was met (an
+# exception), else the exception in building or doing (`describe`).
+Message = tuple[Literal["built", "broken", "done", "raised", "unfit"], Any]
 
 
 def describe(error: Exception) -> str:
     """An exception as text that can travel: its type and message, then the traceback."""
     return f"{type(error).__name__}: {error}\n" + "".join(traceback.format_exception(error))
+
+
+def failed(error: Exception, doing: Literal["broken", "raised"]) -> Message:
+    """The message of a worker for an exception. The traceback of a fault of the set-up goes to its standard error."""
+    fault = setup_fault(error)
+    if fault is None:
+        return doing, describe(error)
+    with contextlib.suppress(OSError):  # its disk may be full
+        traceback.print_exception(error)
+    return "unfit", fault
 
 
 class Handle(Protocol):
@@ -151,6 +165,8 @@ class Pool:
     timeout_s: a worker without an answer for so long is killed.
     build_attempts: so many workers in a row may die while they are built; the last one raises WorkerError, as an
     exception in building does.
+
+    A fault of the set-up that a worker meets, whether in building or in a job, is raised here: SetupError or OSError.
     """
 
     def __init__(self, backend: Backend, size: int, timeout_s: float, build_attempts: int = 1):
@@ -225,6 +241,8 @@ class Pool:
             except WorkerGone as gone:
                 replies += self._bury(worker, f"died ({gone})")
                 continue
+            if kind == "unfit":
+                raise value
             if kind == "broken":
                 raise WorkerError(f"a worker could not be built:\n{value}")
             if kind == "built":

@@ -8,13 +8,15 @@ import os
 import signal
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
+from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
 
-from predimem.jobs.pool import MakeHandler, Message, WorkerGone, describe
+from predimem.core import progress
+from predimem.jobs.pool import MakeHandler, Message, WorkerGone, failed
 
 LOG = "workers.log"
 END_TIMEOUT_S = 20.0
@@ -44,13 +46,26 @@ class Processes:
 
 
 class ProcessHandle:
-    def __init__(self, make_handler: MakeHandler, log: str):
+    """One worker process, from its parent's side.
+
+    ignores_sigterm: SIGTERM, too, is for the parent to handle. Whoever stops a service sends it to the whole process
+    group, and a worker that ends by itself looks like one that crashed.
+    """
+
+    def __init__(self, make_handler: MakeHandler, log: str, ignores_sigterm: bool = False):
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs, make_handler, log), daemon=True)
-        with _interrupts_blocked():  # Ctrl-C is for the parent to handle
+        stages, their_stages = context.Pipe(duplex=False)
+        ignored = (signal.SIGINT, signal.SIGTERM) if ignores_sigterm else (signal.SIGINT,)
+        given = (theirs, their_stages, make_handler, log, ignored)
+        self.process = context.Process(target=_serve, args=given, daemon=True)
+        with _blocked(ignored):  # Ctrl-C is for the parent to handle
             self.process.start()
+        # multiprocessing asks workers that are left at the end to go, with SIGTERM, and waits for them.
+        self._at_exit = Finalize(None, self.process.kill, exitpriority=0) if ignores_sigterm else None
         theirs.close()
+        their_stages.close()
+        threading.Thread(target=_announce_stages, args=(stages,), name="stages", daemon=True).start()
 
     def send(self, job: Any) -> None:
         try:
@@ -75,6 +90,8 @@ class ProcessHandle:
         if self.process.is_alive():
             self.process.kill()
         self.process.join()
+        if self._at_exit is not None:
+            self._at_exit.cancel()
 
     def _gone(self) -> WorkerGone:
         self.process.join(1.0)  # else it might be killed while it is ending, and the cause be lost
@@ -83,28 +100,39 @@ class ProcessHandle:
         return WorkerGone(signal.Signals(-code).name if code is not None and code < 0 else f"exit code {code}")
 
 
-def _serve(connection: Connection, make_handler: MakeHandler, log: str) -> None:
+def _serve(
+    connection: Connection, stages: Connection, make_handler: MakeHandler, log: str, ignored: Sequence[signal.Signals]
+) -> None:
     """The life of a worker process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _redirect_output(log)
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)
+    progress.report_to(stages.send)
     threading.Thread(target=_die_with_parent, daemon=True).start()
     try:
+        _redirect_output(log)
         handler = make_handler()
         connection.send(("built", handler.greeting()))
     except Exception as error:
-        connection.send(("broken", describe(error)))
+        connection.send(failed(error, "broken"))
         return
     try:
         while (job := connection.recv()) is not None:
             try:
                 answer: Message = ("done", handler.do(job))
             except Exception as error:
-                answer = ("raised", describe(error))
+                answer = failed(error, "raised")
             connection.send(answer)
     except (EOFError, BrokenPipeError):
         pass  # the parent is gone
     finally:
         handler.close()
+
+
+def _announce_stages(stages: Connection) -> None:
+    """Show the stages that a worker reports, until it ends."""
+    with stages, suppress(EOFError, OSError):
+        while True:
+            progress.announce(stages.recv())
 
 
 def _die_with_parent() -> None:
@@ -124,10 +152,10 @@ def _redirect_output(log: str) -> None:
 
 
 @contextmanager
-def _interrupts_blocked() -> Iterator[None]:
-    """For a child that is being spawned: it inherits the mask, so Ctrl-C never hits its imports."""
+def _blocked(signals: Sequence[signal.Signals]) -> Iterator[None]:
+    """For a child that is being spawned: it inherits the mask, so that these signals never hit its imports."""
     resource_tracker.ensure_running()  # starting it later, inside the block, would lift the mask
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     try:
         yield
     finally:

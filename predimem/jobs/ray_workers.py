@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from predimem.jobs.local_ray import start_local_ray
-from predimem.jobs.pool import MakeHandler, Message, WorkerError, WorkerGone, describe
+from predimem.jobs.pool import MakeHandler, Message, WorkerError, WorkerGone, failed
 
 END_TIMEOUT_S = 20.0
 
@@ -119,13 +119,13 @@ class _Actor:
             self._handler = make_handler()
             return "built", self._handler.greeting()
         except Exception as error:
-            return "broken", describe(error)
+            return failed(error, "broken")
 
     def do(self, job: Any) -> Message:
         try:
             return "done", self._handler.do(job)
         except Exception as error:
-            return "raised", describe(error)
+            return failed(error, "raised")
 
     def close(self) -> None:
         if self._handler is not None:

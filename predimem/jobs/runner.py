@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from predimem.core.faults import SetupError
+from predimem.core.files import check_folder
 from predimem.jobs.journal import DataJournal
 from predimem.jobs.pool import JobQueue, Pool, Reply, WorkerError
 from predimem.jobs.processes import Processes
@@ -18,6 +20,8 @@ from predimem.jobs.tasks import DIED, ERROR, Job, MakeWorker, Outcome, WorkerHan
 
 ATTEMPTS = 3  # that many workers may die while they play a job
 ERRORS_IN_A_ROW = 5  # the next ones would fail too
+GOES_ON = "when that is mended, the same command goes on"
+RETRY = "when that is mended, the same command with --retry-errors plays them again"
 SHARED_FOLDER_WAIT_S = 60.0  # network file systems show new files late
 
 
@@ -59,6 +63,8 @@ def run_jobs(
     exception in `play` discards its job with the cause "error: <its type>", its traceback goes to the journal's folder
     `errors`, and the rest is played; errors are told of at the end, and WorkerError is raised after 5 in a row. Neither
     is a failure of the robot.
+    A fault of the set-up (`predimem.core.faults`) is no outcome of the job that meets it: it is raised, as SetupError
+    or OSError, and the same call goes on with that job. WorkerError is also raised if every job has ended in an error.
     After Ctrl-C (KeyboardInterrupt) or a crash the same call goes on; only running episodes are lost.
 
     make_worker: it must be picklable, and is called once in each worker.
@@ -71,11 +77,18 @@ def run_jobs(
     missing = set(journal.missing(jobs, retry_errors))
     if missing:
         done = [journal.outcomes[job] for job in jobs if job not in missing]
-        bar = Progress(len(jobs), done) if progress else None
+        backend = backend or BackendConfig()
+        bar = Progress(len(jobs), done, backend.workers) if progress else None
         try:
-            _play([job for job in jobs if job in missing], make_worker, journal, backend or BackendConfig(), bar)
+            _play([job for job in jobs if job in missing], make_worker, journal, backend, bar)
         except KeyboardInterrupt:
             print("\ninterrupted: the same command goes on", file=sys.stderr)
+            raise
+        except (SetupError, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None and error.filename is None:
+                error.filename = str(journal.out)
+            done = sum(job in journal.outcomes for job in jobs)
+            print(f"\nstopped with {done} of {len(jobs)} episodes: {GOES_ON}", file=sys.stderr)
             raise
         finally:
             if bar is not None:
@@ -83,12 +96,18 @@ def run_jobs(
     outcomes = [journal.outcomes[job] for job in jobs]
     errors = [outcome for outcome in outcomes if outcome.is_error]
     if errors:
-        print(
-            f"{len(errors)} of {len(jobs)} episodes ended in an error and are not in the data: see "
-            f"{journal.out / 'errors'}. They are not played again unless errors are to be retried.",
-            file=sys.stderr,
+        told = (
+            f"{len(errors)} of {len(jobs)} episodes ended in an error, the first one {_told(errors[0])}. See "
+            f"{journal.out / 'errors'}; {RETRY}"
         )
+        if len(errors) == len(jobs):
+            raise WorkerError(told)
+        print(told, file=sys.stderr)
     return outcomes
+
+
+def _told(error: Outcome) -> str:
+    return f"{error.job}: {error.report.get('message', error.cause)}"
 
 
 def _play(
@@ -96,7 +115,8 @@ def _play(
 ) -> None:
     """Play `jobs`, noting every outcome in the journal."""
     pool = _make_pool(make_worker, journal, backend)
-    errors_in_a_row, seen_kept = 0, False
+    errors_in_a_row: list[Outcome] = []
+    seen_kept = False
     try:
         for outcome in _outcomes(pool, JobQueue(jobs), journal):
             if outcome.kept and not seen_kept:
@@ -105,13 +125,12 @@ def _play(
             if bar is not None:
                 bar.add(outcome)
                 if outcome.is_error:
-                    reason = outcome.report.get("message", outcome.cause)
-                    bar.note(f"{outcome.job}: {reason}; see {journal.error_path(outcome.job)}")
-            errors_in_a_row = errors_in_a_row + 1 if outcome.is_error else 0
-            if errors_in_a_row == ERRORS_IN_A_ROW:
+                    bar.note(f"{_told(outcome)}; see {journal.error_path(outcome.job)}")
+            errors_in_a_row = [*errors_in_a_row, outcome] if outcome.is_error else []
+            if len(errors_in_a_row) == ERRORS_IN_A_ROW:
                 raise WorkerError(
-                    f"{ERRORS_IN_A_ROW} errors in a row, the last one {outcome.job}: {outcome.cause}. See "
-                    f"{journal.out / 'errors'}; when it is mended, run again and have errors retried"
+                    f"{ERRORS_IN_A_ROW} errors in a row, the first one {_told(errors_in_a_row[0])}. See "
+                    f"{journal.out / 'errors'}; {RETRY}"
                 )
     except BaseException:
         pool.close(kill=True)
@@ -138,6 +157,7 @@ def _outcomes(pool: Pool, queue: JobQueue[Job], journal: DataJournal) -> Iterato
             if recovered is not None:
                 yield recovered
                 continue
+            check_folder(journal.out)  # a full disk crashes HDF5; that is no fault of the job
             deaths.setdefault(job, []).append(reply.value)
             if len(deaths[job]) < ATTEMPTS:
                 queue.put_back(job)

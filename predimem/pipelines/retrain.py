@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from datagen.command import read_data_config
 from planner.prompt import follow_memory
 from predimem.agent.config import ORACLE, SKILLS
-from predimem.core.config import ConfigError, merged, read_yaml, to_dict
+from predimem.core.config import ConfigError, merged, read_yaml, tasks_as_text, to_dict
 from predimem.core.seeds import check_training_seeds
 from predimem.pipelines.own_tasks import StartConfig, located, with_words_of
 
@@ -132,6 +132,8 @@ class RetrainConfig:
     workers: int = 2
     tasks: tuple[str, ...] = ()
     continue_from: StartConfig | None = None
+
+    complete_data = staticmethod(tasks_as_text)
 
     def __post_init__(self) -> None:
         if self.workers < 1:
@@ -301,7 +303,7 @@ def _actor_variants(config: RetrainConfig, data: Stage, actor: Stage) -> list[St
 def _data(config: RetrainConfig, name: str, recipe: str, changes: dict[str, Any], needs: tuple[str, ...] = ()) -> Stage:
     folder = Path(config.out) / "data" / name
     changes = ({"tasks": list(config.tasks)} if config.tasks else {}) | changes | {"out": str(folder)}
-    command = ("datagen", "--workers", str(config.workers))
+    command = ("datagen", "--retry-errors", "--workers", str(config.workers))
     return _stage(config, name, DATA, command, read_data_config(recipe), changes, folder, needs)
 
 

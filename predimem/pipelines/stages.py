@@ -15,10 +15,10 @@ from pathlib import Path
 
 import yaml
 
-from predimem.core.config import ConfigError, differences
-from predimem.core.files import write_json
+from predimem.core.config import ConfigError, differences, from_dict
+from predimem.core.files import write_json, write_text
 from predimem.core.weight_files import WeightsError, place_weights, weights_hash
-from predimem.pipelines.retrain import Stage, todays_stage
+from predimem.pipelines.retrain import ACTOR, DATA, PLANNER, Stage, todays_stage
 
 DONE = "done"  # folder of notes: with which config a stage was run
 
@@ -52,6 +52,20 @@ def run_stages(stages: Sequence[Stage], out: Path) -> Path:
     return weights
 
 
+def check_configs(stages: Sequence[Stage]) -> None:
+    """Raises ValueError for a stage whose command would refuse its config, before hours are spent on others."""
+    from actor.train import ActorTrainConfig
+    from datagen.command import KINDS
+    from planner.train import TrainConfig
+
+    trained = {PLANNER: TrainConfig, ACTOR: ActorTrainConfig}
+    for stage in stages:
+        where = f"the stage {stage.name}"
+        config = from_dict(trained.get(stage.kind) or KINDS[stage.config["kind"]], stage.config, where)
+        if stage.kind == DATA:
+            config.jobs()
+
+
 def is_done(stage: Stage, out: Path) -> bool:
     """Raises ConfigError if the stage was done with another config than it would be run with now."""
     note = _note(stage, out)
@@ -82,8 +96,7 @@ def shown(stage: Stage) -> str:
 
 
 def _run(stage: Stage) -> float:
-    stage.config_path.parent.mkdir(parents=True, exist_ok=True)
-    stage.config_path.write_text(yaml.safe_dump(stage.config, sort_keys=False, width=120))
+    write_text(stage.config_path, yaml.safe_dump(stage.config, sort_keys=False, width=120))
     began = time.monotonic()
     root = str(Path(__file__).parents[2])  # the code that runs here is the code that runs there
     path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))

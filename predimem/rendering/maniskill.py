@@ -15,11 +15,17 @@ average), physics not at all: for making data, never for figures that are quoted
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
 
-from predimem.rendering import culling
+from predimem.core.progress import stage
+from predimem.rendering import culling, vulkan
+from predimem.rendering.noise import ignore_loader_warning, without_driver_noise
+
+_started = False  # whether this process has made an environment
 
 
 def prepare() -> str:
@@ -28,8 +34,7 @@ def prepare() -> str:
     Idempotent. To be called before anything imports sapien: the Vulkan loader reads its environment
     once. Raises `predimem.rendering.vulkan.VulkanError` where there is no driver.
     """
-    from predimem.rendering import vulkan
-
+    ignore_loader_warning()
     driver = vulkan.use_driver()
     if driver.device.startswith("pci:"):
         _patch_backend_parser(driver.device)
@@ -37,6 +42,21 @@ def prepare() -> str:
         _patch_add_camera()
         _patch_capture()
     return driver.device
+
+
+@contextmanager
+def starting() -> Iterator[None]:
+    """To be put around the making of an environment, imports included. The first one in a process starts SAPIEN: that
+    takes seconds, which are announced, and what a software driver says meanwhile is kept from standard error."""
+    global _started
+    if _started:
+        yield
+        return
+    _started = True
+    ignore_loader_warning()
+    quiet = nullcontext() if vulkan.find_driver().kind in ("gpu", "none") else without_driver_noise()
+    with stage("starting SAPIEN"), quiet:
+        yield
 
 
 def _patch_backend_parser(device: str) -> None:

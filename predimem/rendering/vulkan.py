@@ -25,6 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from predimem.core.faults import SetupError
+
 Kind = Literal["gpu", "lavapipe", "swiftshader", "none"]
 
 LAVAPIPE_MIN_VERSION = (24, 3)
@@ -40,7 +42,7 @@ _MESA_VENDORS = {"0x8086": "intel", "0x1002": "radeon", "0x10de": "nouveau"}  # 
 _SETUP = "run `make setup`, which fetches SwiftShader (no GPU and no root needed), then `predimem doctor`"
 
 
-class VulkanError(RuntimeError):
+class VulkanError(SetupError, RuntimeError):
     """No Vulkan driver that SAPIEN can render with; the message says how to get one."""
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from predimem.core.config import from_dict, read_yaml
+from predimem.core.progress import say
 from predimem.serving.config import ServeConfig
 from predimem.serving.engine import Engine
 from predimem.serving.logs import log_as_json
@@ -52,8 +53,8 @@ def run_server(config: ServeConfig, served: Served) -> None:
     Raises ValueError where the planner cannot be started or the address cannot be listened on.
     """
     log_as_json()
-    if unseen := served.unseen_prompt(config.default_prompt):
-        log.warning(unseen)
+    if doubt := config.default_prompt and served.tasks.doubt(config.default_prompt, config.tasks):
+        log.warning("default_prompt: %s", doubt)
     sys.setswitchinterval(SWITCH_S)
     try:
         serve_until_stopped(Engine(config, served), open_page, page)
@@ -66,6 +67,15 @@ def serve_until_stopped(backend: StartedBackend, open_page: OpenPage, page: Show
     asyncio.run(_run(backend, PolicyServer(backend, open_page, page)))
 
 
+def address_line(config: ServeConfig, port: int) -> str:
+    """What a person is told when the server is ready: where its page is, and where robots connect."""
+    host = "localhost" if config.host in ("0.0.0.0", "::") else config.host
+    place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    tls = "s" if config.access.tls_certificate else ""
+    key = "" if config.access.api_key_file is None else " (both ask for the key)"
+    return f"ready: http{tls}://{place}/ shows what the robots remember; robots connect to ws{tls}://{place}{key}"
+
+
 async def _run(engine: StartedBackend, server: PolicyServer) -> None:
     await server.start()
     warm = asyncio.get_running_loop().run_in_executor(None, engine.start)
@@ -75,9 +85,11 @@ async def _run(engine: StartedBackend, server: PolicyServer) -> None:
         if warm in done:
             warm.result()
             settle()
+            say(address_line(engine.config, server.port))
         await running
     finally:
         server.stop()
         await asyncio.gather(running, return_exceptions=True)
         await asyncio.get_running_loop().run_in_executor(None, engine.close)
+        await asyncio.gather(warm, return_exceptions=True)  # cut short where the server is stopped as it warms up
         log.info("stopped")

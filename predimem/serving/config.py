@@ -10,6 +10,8 @@ from predimem.agent.clock import TimeConfig
 from predimem.agent.config import INSTRUCTION
 from predimem.agent.dual_system import DualSystemConfig
 from predimem.core.own_code import is_place
+from predimem.serving.known_tasks import TasksConfig
+from predimem.serving.robot import RobotConfig
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
@@ -19,9 +21,10 @@ class ModelsConfig:
     """Which models are served.
 
     weights: a folder with the folders that `planner` and `actor` name; null: the shipped ones.
+    planner, actor: names of folders of weights, or their paths. The planner `instruction` stands for none; the subtask
+    is then the whole task.
     device: where both run (`cpu`, `cuda`, ...).
-    planner: `instruction` stands for no planner; the subtask is then the whole task. The place of your own code that
-    makes one (`my_planner.py:MyPlanner`) is called with `planner_options`.
+    A planner that is the place of your own code (`my_planner.py:MyPlanner`) is called with `planner_options`.
     seed: of S1's noise.
     memory, prompt: what differs from those that the planner was trained with, as in an agent config.
     """
@@ -44,33 +47,6 @@ class ModelsConfig:
 
 
 @dataclass(frozen=True)
-class RobotConfig:
-    """The robot that is controlled.
-
-    control_hz: control steps a second.
-    hold: the action that keeps the robot where it is before any other was sent.
-    hold_keeps: indices of the actions whose last value is repeated instead (a gripper; with absolute joint angles all
-    of them).
-    example_prompt: a task, for clients that want to try.
-    action_horizon: how many rows `actions` has in a reply; null: as many as the agent executes before it asks S1 again.
-    """
-
-    control_hz: float = 20.0
-    hold: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
-    hold_keeps: tuple[int, ...] = (6,)
-    example_prompt: str = "Observe the cube's color, wait, then touch the cube of the same color."
-    action_horizon: int | None = None
-
-    def __post_init__(self) -> None:
-        if not self.control_hz > 0:
-            raise ValueError(f"robot: control_hz has to be positive, got {self.control_hz}")
-        if any(not 0 <= index < len(self.hold) for index in self.hold_keeps):
-            raise ValueError(f"robot: hold_keeps are indices of the {len(self.hold)} actions, got {self.hold_keeps}")
-        if self.action_horizon is not None and self.action_horizon < 1:
-            raise ValueError(f"robot: action_horizon must be at least 1, got {self.action_horizon}")
-
-
-@dataclass(frozen=True)
 class LimitsConfig:
     """What is refused rather than queued. Sizes are in bytes, times in seconds.
 
@@ -78,8 +54,9 @@ class LimitsConfig:
     prompt_characters: the length of a task.
     deadline_s: the time from a request's arrival to its reply; a client may ask for less.
     queued_s1: how many observations may wait for the actor.
+    no_plan_s: the time without a new plan, beyond `agent.plan_every_steps`, after which replies say so in `planner`.
     idle_s: how long a session without requests is kept in memory.
-    spare_s: how long it is safe from being evicted for a new one.
+    spare_s: how long it is safe from being evicted for a new one once its robot has gone, and is shown as live.
     bad_messages: faulty messages in a row after which a connection is closed.
     send_s: how long a client may take to read a reply.
     drain_s: the time that SIGTERM leaves to requests under way.
@@ -92,6 +69,7 @@ class LimitsConfig:
     prompt_characters: int = 1000
     deadline_s: float = 2.0
     queued_s1: int = 64
+    no_plan_s: float = 5.0
     idle_s: float = 900.0
     spare_s: float = 30.0
     bad_messages: int = 20
@@ -220,6 +198,7 @@ class ServeConfig:
     default_prompt: str | None = None
     models: ModelsConfig = field(default_factory=ModelsConfig)
     robot: RobotConfig = field(default_factory=RobotConfig)
+    tasks: TasksConfig = field(default_factory=TasksConfig)
     agent: DualSystemConfig = field(default_factory=DualSystemConfig)
     time: TimeConfig = field(default_factory=lambda: TimeConfig(mode="real"))
     limits: LimitsConfig = field(default_factory=LimitsConfig)

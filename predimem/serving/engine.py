@@ -17,25 +17,29 @@ from predimem.core.types import Frame, MemorySnapshot, Observation
 from predimem.serving import wire
 from predimem.serving.accounts import accounted
 from predimem.serving.config import ServeConfig
+from predimem.serving.metadata import metadata
 from predimem.serving.metrics import Metrics, gpu_memory_bytes
+from predimem.serving.parts import Parts
 from predimem.serving.planner_process import PlannerProcess
 from predimem.serving.planners import BatchedPlanner, SharedPlanner, WholeTaskPlanner
 from predimem.serving.policies import SharedPolicy
 from predimem.serving.refusal import Refusal
-from predimem.serving.request import read_request
-from predimem.serving.robot import Served, metadata
-from predimem.serving.session import Parts, Session
-from predimem.serving.sessions import Client, Sessions
-from predimem.serving.store import EpisodeStore
+from predimem.serving.request import Request, read_request
+from predimem.serving.robot import Served, check_robot
+from predimem.serving.session import Session
+from predimem.serving.sessions import Client, Ended, Sessions
+from predimem.serving.store import EpisodeStore, Outcome
 
 log = logging.getLogger(__name__)
 HUNG_S = 10.0  # a forward pass of the actor that takes longer counts as hung
 
 
 class Engine:
-    """`start` before the first `handle`; `close` when done. Thread-safe."""
+    """`start` before the first `handle`; `close` when done. Thread-safe. Raises ValueError for a config that is not
+    about the robot of the models."""
 
     def __init__(self, config: ServeConfig, served: Served):
+        check_robot(config.robot, served.robot)
         self.config = config
         self.served = served
         self.metrics = Metrics()
@@ -57,7 +61,7 @@ class Engine:
         robot, deadline_s = self.served.robot, time.monotonic() + 600
         images = {name: np.zeros((*robot.image_size, 3), np.uint8) for name in robot.cameras}
         blank = Observation(0, images, np.zeros(robot.state_dim, np.float32))
-        self._policy.infer(blank, self.config.robot.example_prompt, deadline_s)
+        self._policy.infer(blank, self.served.example_prompt(self.config.robot), deadline_s)
         if self._process is not None:
             self._process.start()
         self.warm = True
@@ -114,13 +118,7 @@ class Engine:
             raise Refusal("malformed", str(error)) from None
         request = read_request(message, self.served.robot, self.config.limits)
         read_s = time.perf_counter()
-        session = self.sessions.find(client, request)
-        try:
-            reply = session.answer(request, arrived_s + request.deadline_s)
-        except Refusal:
-            if not session.begun:
-                self.sessions.drop(session)
-            raise
+        reply = self._end(client, request) if request.done else self._act(client, request, arrived_s)
         done_s = time.perf_counter()
         timing = {
             "queue_ms": 1000 * (time.monotonic() - arrived_s - (done_s - began_s)),
@@ -128,6 +126,35 @@ class Engine:
             "infer_ms": 1000 * (done_s - read_s),
         }
         return wire.pack(reply | {"server_timing": timing})
+
+    def _act(self, client: Client, request: Request, arrived_s: float) -> dict[str, Any]:
+        session = self.sessions.find(client, request)
+        try:
+            return session.answer(request, arrived_s + request.deadline_s)
+        except Refusal:
+            if not session.begun:
+                self.sessions.drop(session)
+            raise
+
+    def _end(self, client: Client, request: Request) -> dict[str, Any]:
+        """The episode is over. Asking again gives the same answer: the first outcome stays."""
+        outcome: Outcome = "ended" if request.success is None else "success" if request.success else "failure"
+        found = self.sessions.end(client, request.episode_id, outcome)
+        ended, first = found or self._find_kept(request.episode_id, outcome)
+        if first:
+            if self.store is not None:
+                self.store.end(ended.episode_id, ended.outcome)
+            self.metrics.outcomes.labels(ended.outcome).inc()
+            log.info("episode ends", extra={"episode_id": ended.episode_id, "outcome": ended.outcome})
+        return {"done": True, "episode_id": ended.episode_id, "step": ended.step, "outcome": ended.outcome}
+
+    def _find_kept(self, episode_id: str | None, outcome: Outcome) -> tuple[Ended, bool]:
+        """The end of an episode that is on the disk alone, such as after a restart; whether it is the first one."""
+        stored = None if self.store is None or episode_id is None else self.store.find(episode_id)
+        if stored is None:
+            raise Refusal("order", "there is no such episode to end: it was not begun here, or is not kept any more")
+        last = max((plan.step for plan in stored.plans), default=None)
+        return Ended(stored.episode_id, last, stored.outcome or outcome), stored.outcome is None
 
     def _make_planner(self) -> SharedPlanner:
         config, served = self.config, self.served
@@ -147,7 +174,7 @@ class Engine:
         robot = self.served.robot
         image = np.zeros((*robot.image_size, 3), np.uint8)
         frame = Frame(0, 0.0, {name: image for name in robot.cameras})
-        return MemorySnapshot("warm-up", 0, self.config.robot.example_prompt, (frame,))
+        return MemorySnapshot("warm-up", 0, self.served.example_prompt(self.config.robot), (frame,))
 
     def _planner_lost(self, why: str) -> None:
         self.metrics.s2_restarts.inc()

@@ -29,6 +29,10 @@ class Metrics:
         self.rejected = Counter("predimem_rejected", "Requests without actions", ["code"], registry=registry)
         self.handshakes_refused = Counter("predimem_handshakes_refused", "Connections", ["status"], registry=registry)
         self.episodes = Counter("predimem_episodes", "Begun or gone on with", ["how"], registry=registry)
+        self.outcomes = Counter("predimem_outcomes", "Episodes that their robots ended", ["outcome"], registry=registry)
+        self.unknown_tasks = Counter(
+            "predimem_unknown_tasks", "Episodes whose task the planner was not trained on", registry=registry
+        )
         self.plans = Counter("predimem_plans", "Plans that sessions took over", registry=registry)
         self.s2_errors = Counter("predimem_s2_errors", "Plans that failed", registry=registry)
         self.s2_restarts = Counter("predimem_s2_restarts", "Planner processes lost", registry=registry)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
+from pathlib import Path
 
 from memory_bank import make_memory
 from predimem.agent.config import INSTRUCTION, NO_MEMORY
-from predimem.agent.own_planner import make_own_planner, memory_of
+from predimem.agent.own_planner import check_own_planner, make_own_planner, memory_of
 from predimem.core.own_code import code_hash, is_place
-from predimem.core.weight_files import weights_folder, weights_hash
+from predimem.core.weight_files import WeightsError, weights_folder, weights_hash
 from predimem.serving.config import ModelsConfig
+from predimem.serving.known_tasks import KnownTasks
 from predimem.serving.robot import RobotSpec, Served
 
 
@@ -18,36 +21,63 @@ def make_served(models: ModelsConfig) -> Served:
     """The models that a server serves.
 
     Raises WeightsError (or the model's own error) without usable weights, OwnCodeError where the code of a planner or a
-    memory of the user's own cannot be used, and ConfigError for a prompt that contradicts its memory.
+    memory of the user's own cannot be used, and ValueError for a prompt that contradicts its memory, and for a planner
+    and an actor that look through different cameras.
     """
     import torch
 
     from actor.policy import load_policy
     from planner.checkpoint import changed_spec, read_spec, untrained_prompt
     from planner.decoding import load_planner
+    from planner.instructions import trained_on
 
     torch.set_num_threads(models.torch_threads)
-    folder = weights_folder(models.weights, models.actor)
+    folder = model_folder(models.weights, models.actor)
     policy = load_policy(folder, models.seed, device=models.device)
-    weights, make_planner, memory = {models.actor: weights_hash(folder)}, None, NO_MEMORY
-    instructions = None
+    actor = policy.config
+    weights, make_planner, memory, tasks = {_name(models.actor): weights_hash(folder)}, None, NO_MEMORY, KnownTasks()
     if is_place(models.planner):
+        check_own_planner(models.planner, models.planner_options)
         memory = memory_of(models.planner, models.memory)
         make_memory(memory)
-        weights[models.planner] = code_hash(models.planner)
+        weights[_name(models.planner)] = code_hash(models.planner)
         make_planner = functools.partial(make_own_planner, models.planner, models.planner_options)
     elif models.planner != INSTRUCTION:
-        folder = weights_folder(models.weights, models.planner)
+        folder = model_folder(models.weights, models.planner)
         trained = read_spec(folder)
-        instructions = trained.known_instructions
         spec = changed_spec(trained, models.memory, models.prompt)
         if difference := untrained_prompt(trained, spec):
             print(f"note: the planner {models.planner} was trained with another prompt: {difference}", file=sys.stderr)
+        if not set(spec.prompt.cameras) <= set(actor.cameras):
+            raise ValueError(
+                f"the planner {models.planner!r} looks through the cameras {list(spec.prompt.cameras)} and the actor "
+                f"{models.actor!r} through {list(actor.cameras)}: serve two that were trained on the same robot"
+            )
         memory = spec.memory
         make_memory(memory)
-        weights[models.planner] = weights_hash(folder)
+        weights[_name(models.planner)] = weights_hash(folder)
         make_planner = functools.partial(load_planner, folder, models.device, threads=models.torch_threads, spec=spec)
-    actor = policy.config
+        tasks = KnownTasks(*trained_on(folder, trained))
     height, width = actor.camera_shape
     robot = RobotSpec(actor.cameras, (height, width), actor.state_dim, actor.action_dim)
-    return Served(robot, policy, make_planner, memory, weights, instructions)
+    return Served(robot, policy, make_planner, memory, weights, tasks)
+
+
+def model_folder(root: str | None, model: str) -> Path:
+    """The folder of a model: of that name below `root` (or among the shipped weights), or at that path, such as
+    `./export`. Raises WeightsError where there is none."""
+    if not _is_path(model):
+        return weights_folder(root, model)
+    folder = Path(model).expanduser()
+    if not folder.is_dir():
+        raise WeightsError(f"no weights in {model}: there is no such folder")
+    return folder.resolve()
+
+
+def _is_path(model: str) -> bool:
+    return os.sep in model or model in (".", "..")
+
+
+def _name(model: str) -> str:
+    """What clients are told that a model is called: of a path no more than its last two parts."""
+    return "/".join(Path(os.path.abspath(model)).parts[-2:]) if _is_path(model) else model

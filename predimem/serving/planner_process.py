@@ -100,7 +100,7 @@ class PlannerProcess:
 
     def start(self) -> None:
         """Build the process and wait until it has planned once. Raises PlannerGone with the cause."""
-        handle = ProcessHandle(self._make_handler, str(self.log_file))
+        handle = ProcessHandle(self._make_handler, str(self.log_file), ignores_sigterm=True)
         self._handle = handle
         self._overdue_s = time.monotonic() + self._config.build_s
         if self._stop.is_set():
@@ -130,7 +130,7 @@ class PlannerProcess:
             raise PlannerGone("the planner's process ended; it is being restarted") from None
         finally:
             self._overdue_s = None
-        if kind == "raised":
+        if kind != "done":
             raise PlannerGone("the planner raised an error")
         self._pause_s = self._config.restart_s
         return [_read_plan(data) for data in wire.unpack(value, _NO_LIMIT)]

@@ -7,6 +7,7 @@ from typing import Literal
 Code = Literal[
     "malformed",  # not the wire format, or not an observation of this robot
     "order",  # steps or episodes that contradict each other
+    "unknown_task",  # the planner was not trained on it, and the server's config says that such tasks are refused
     "busy",  # the session's last request is still under way
     "overloaded",  # too many sessions, or too many observations wait for the actor
     "deadline",  # no actions in time

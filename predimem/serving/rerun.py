@@ -131,7 +131,7 @@ def write_rerun(recording: Recording, path: Path) -> Path:
         for step, row in enumerate(rows):
             at(step)
             stream.log(name, rr.Scalars(row))
-    stream.flush(blocking=True)
+    stream.flush()
     stream.disconnect()
     whole.finish()
     return path

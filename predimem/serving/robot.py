@@ -1,21 +1,46 @@
-"""What a client has to send and what it gets: the metadata frame that openpi's protocol opens with."""
+"""The robot: what a config says of it, what the models expect of it, and whether the two fit."""
 
 from __future__ import annotations
 
-import difflib
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-import numpy as np
-
-import predimem
 from memory_bank import MemoryConfig
 from predimem.core.interfaces import Planner, Policy
-from predimem.serving.config import ServeConfig
+from predimem.serving.known_tasks import KnownTasks
 
-PROTOCOL = 1  # raised when a field of a reply or of the metadata changes its meaning
+
+@dataclass(frozen=True)
+class RobotConfig:
+    """The robot that is controlled.
+
+    control_hz: control steps a second.
+    hold: the action that keeps the robot where it is before any other was sent; a number for each action.
+    hold_keeps: indices of the actions whose last value is repeated instead, such as a gripper's.
+    joints: for a robot whose actions are absolute joint positions. For each action it has the index of the state's
+    entry that measures the same joint, and null for an action that is none; `hold` and `hold_keeps` then say what
+    becomes of that one. Empty: no action is an absolute position, and `hold` is for all of them.
+    example_prompt: a task, for clients that want to try; null: the first one that the planner was trained on.
+    action_horizon: how many rows `actions` has in a reply; null: as many as the agent executes before it asks S1 again.
+    """
+
+    control_hz: float = 20.0
+    hold: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
+    hold_keeps: tuple[int, ...] = (6,)
+    joints: tuple[int | None, ...] = ()
+    example_prompt: str | None = None
+    action_horizon: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.control_hz > 0:
+            raise ValueError(f"robot: control_hz has to be positive, got {self.control_hz}")
+        if self.action_horizon is not None and self.action_horizon < 1:
+            raise ValueError(f"robot: action_horizon must be at least 1, got {self.action_horizon}")
+
+    @property
+    def measured(self) -> dict[int, int]:
+        """action -> entry of the state, of the actions that are absolute joint positions."""
+        return {action: entry for action, entry in enumerate(self.joints) if entry is not None}
 
 
 @dataclass(frozen=True)
@@ -36,7 +61,7 @@ class Served:
     is the subtask.
     memory: the memory that the planner was trained with.
     weights: model -> hash.
-    known_prompts: the tasks that the planner was trained for; None where that is not known.
+    tasks: what the planner was trained to do.
     """
 
     robot: RobotSpec
@@ -44,55 +69,32 @@ class Served:
     make_planner: Callable[[], Planner] | None
     memory: MemoryConfig
     weights: Mapping[str, str] = field(default_factory=dict)
-    known_prompts: frozenset[str] | None = None
+    tasks: KnownTasks = field(default_factory=KnownTasks)
 
-    def unseen_prompt(self, prompt: str | None) -> str | None:
-        """What to say of a task that the planner was not trained for; None of any other."""
-        if prompt is None or self.known_prompts is None or prompt in self.known_prompts:
-            return None
-        nearest = difflib.get_close_matches(prompt, self.known_prompts, n=1)
-        hint = f"; the nearest that it knows: {nearest[0]!r}" if nearest else ""
-        return f"the planner was not trained for the task {prompt!r}, and may name subtasks of another one{hint}"
+    def example_prompt(self, config: RobotConfig) -> str:
+        """A task that these models can be tried with."""
+        return config.example_prompt or next(iter(self.tasks.instructions), "pick it up")
 
 
-def metadata(config: ServeConfig, served: Served) -> dict[str, Any]:
-    """The first frame of a connection: all that a client needs to know. Plain data."""
-    robot = served.robot
-    return {
-        "server": "predimem",
-        "protocol": PROTOCOL,
-        "versions": {"predimem": predimem.__version__, "python": sys.version.split()[0], "numpy": np.__version__},
-        "weights": dict(served.weights),
-        "cameras": list(robot.cameras),
-        "image_size": list(robot.image_size),
-        "state_dim": robot.state_dim,
-        "action_dim": robot.action_dim,
-        "action_horizon": config.action_horizon,
-        "control_hz": config.robot.control_hz,
-        "example_prompt": config.robot.example_prompt,
-        "time": config.time.mode,
-        "memory": {
-            "recent_window": served.memory.recent_window,
-            "recent_stride_steps": served.memory.recent_stride_steps,
-            "keyframes": served.memory.keyframes,
-        },
-        "limits": {
-            "message_bytes": config.limits.message_bytes,
-            "prompt_characters": config.limits.prompt_characters,
-            "deadline_ms": config.limits.deadline_s * 1000,
-        },
-        "optional_fields": ["prompt", "episode_id", "reset", "step", "executed", "deadline_ms"],
-    }
-
-
-def make_hold(config: ServeConfig) -> Callable[[np.ndarray | None], np.ndarray]:
-    """The robot's `hold_action`: float32 [A] that keeps it where it is, given the last action."""
-    still, keeps = np.array(config.robot.hold, np.float32), list(config.robot.hold_keeps)
-
-    def hold(last: np.ndarray | None) -> np.ndarray:
-        action = still.copy()
-        if last is not None:
-            action[keeps] = last[keeps]
-        return action
-
-    return hold
+def check_robot(config: RobotConfig, robot: RobotSpec) -> None:
+    """Raises ValueError where the config is not about a robot with the actor's actions and state: an action of another
+    width would only be noticed on the robot."""
+    actions, names = robot.action_dim, "`robot: joints`"
+    if config.joints and len(config.joints) != actions:
+        raise ValueError(
+            f"{names} has {len(config.joints)} entries, and the actor gives {actions} actions: name the entry of the "
+            "state for each of them, null for one that is no absolute joint position"
+        )
+    wrong = [entry for entry in config.measured.values() if not 0 <= entry < robot.state_dim]
+    if wrong:
+        raise ValueError(f"{names}: the state has the entries 0 to {robot.state_dim - 1}, got {wrong}")
+    if len(config.measured) == actions:
+        return
+    if len(config.hold) != actions:
+        raise ValueError(
+            f"`robot: hold` has {len(config.hold)} numbers, and the actor gives {actions} actions: give {actions} "
+            f"numbers that keep the robot where it is (zeros where actions are deltas). Where they are absolute joint "
+            f"positions, say in {names} which entries of the state measure them, and the robot is held at its own"
+        )
+    if any(not 0 <= index < actions for index in config.hold_keeps):
+        raise ValueError(f"`robot: hold_keeps` are indices of the {actions} actions, got {list(config.hold_keeps)}")

@@ -70,11 +70,14 @@ class PolicyServer:
         self.port = 0
 
     async def start(self) -> None:
-        """Listen. Clients that come while the models warm up get their metadata when they are warm.
+        """Listen, and heed SIGTERM and SIGINT. Clients that come while the models warm up get their metadata when they
+        are warm.
 
         Raises ValueError for an address that cannot be listened on.
         """
-        config = self._engine.config
+        config, loop = self._engine.config, asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
         try:
             self._server = await serve(
                 self._serve,
@@ -100,8 +103,6 @@ class PolicyServer:
     async def run(self) -> None:
         """Until `stop`, SIGTERM or SIGINT; then drain: requests under way are answered, new ones refused."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self.stop)
         expiry = asyncio.create_task(self._expire())
         await self._stopping.wait()
         expiry.cancel()

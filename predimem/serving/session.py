@@ -6,56 +6,25 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from predimem.agent.clock import Clock
 from predimem.agent.dual_system import DualSystemAgent
 from predimem.agent.worker import PlannerWorker
 from predimem.core.types import Frame, MemorySnapshot, Observation, Plan, Tick
 from predimem.serving.bank import SessionBank, restore
-from predimem.serving.config import ServeConfig
-from predimem.serving.metrics import Metrics
-from predimem.serving.planners import SessionPlanner, SharedPlanner
-from predimem.serving.policies import SessionPolicy, SharedPolicy
+from predimem.serving.hold import Hold
+from predimem.serving.parts import Parts
+from predimem.serving.planners import SessionPlanner
+from predimem.serving.policies import SessionPolicy
 from predimem.serving.refusal import Refusal
+from predimem.serving.reply import Standing, make_reply
 from predimem.serving.request import Request
-from predimem.serving.robot import Served, make_hold
-from predimem.serving.store import EpisodeStore, NotOwner
+from predimem.serving.store import NotOwner, StoredEpisode
 from predimem.serving.watch import EpisodeWatch
 
 log = logging.getLogger(__name__)
-
-
-class ClientClock:
-    """The client keeps time: S1 answers within the request, S2 when it is ready."""
-
-    def s1_ready_step(self, asked_step: int) -> int:
-        return asked_step
-
-    def s2_ready_step(self, asked_step: int) -> int | None:
-        return None
-
-    def begin_tick(self, step: int) -> None:
-        pass
-
-
-@dataclass(frozen=True, eq=False)
-class Parts:
-    """What all sessions share."""
-
-    config: ServeConfig
-    served: Served
-    policy: SharedPolicy
-    planner: SharedPlanner
-    store: EpisodeStore | None
-    metrics: Metrics
-
-    def make_clock(self) -> Clock:
-        time_config = self.config.time
-        return ClientClock() if time_config.mode == "real" else time_config.make_clock(self.config.robot.control_hz)
 
 
 class Session:
@@ -71,13 +40,13 @@ class Session:
         self._instruction: str | None = None
         self._key: int | None = None  # of the store
         self._last_image_step: int | None = None  # the last one of which the store keeps images
-        self._resumed = False
-        self._memory_from = 0
+        self._standing = Standing()
+        self._planned_step: int | None = None  # at which a plan arrived last, or the first one without
         self._reply: dict[str, Any] | None = None
         self._policy = SessionPolicy(parts.policy)
         self._planner = SessionPlanner(parts.planner, self._keep, parts.metrics)
         self._bank = SessionBank(parts.served.memory)
-        self._hold = make_hold(parts.config)
+        self._hold = Hold(parts.config.robot, parts.served.robot.action_dim)
         clock = parts.make_clock()
         worker = PlannerWorker(self._planner, clock)
         self._agent = DualSystemAgent(self._bank, worker, self._policy, clock, self._hold, parts.config.agent)
@@ -97,6 +66,10 @@ class Session:
     @property
     def keyframes(self) -> int:
         return len(self._bank.keyframe_steps)
+
+    @property
+    def warning(self) -> str | None:
+        return self._standing.warning
 
     @property
     def last_reply(self) -> dict[str, Any] | None:
@@ -139,34 +112,49 @@ class Session:
     def _begin(self, request: Request) -> None:
         store = self._parts.store
         stored = None if store is None or request.reset else store.take_over(self.episode_id)
-        prompt = request.prompt or self._instruction or (stored and stored.instruction)
-        prompt = prompt or self._parts.config.default_prompt
-        if prompt is None:
-            raise Refusal("malformed", "the first observation of an episode needs a prompt: the task in words")
-        if stored is not None and stored.instruction != prompt:
-            raise Refusal("order", "this episode has another prompt; send reset: true to begin again")
+        prompt = self._prompt_of(request, stored)
+        warning = self._parts.doubt(prompt)
         self._planner.call_off()  # an answer to the episode before
         self._agent.reset(prompt, self.episode_id)
         self.watch.begin()
         self._planner.go_on()
-        self._reply, self._last_image_step, self._resumed = None, None, stored is not None
+        self._hold.release()
+        self._reply, self._last_image_step, self._planned_step = None, None, None
         if stored is not None:
             assert store is not None
             restore(self._bank, self._agent.resume, store, stored, self._parts.served.robot.state_dim)
             self.watch.resume(stored.plans)
             self._key = stored.key
             self._last_image_step = max(stored.image_steps, default=None)
-            self._memory_from = min(stored.image_steps, default=0)
+            self._standing = Standing(True, min(stored.image_steps, default=0), warning)
         else:
             self._key = store.begin(self.episode_id, prompt) if store is not None else None
-            self._memory_from = request.step or 0
+            self._standing = Standing(False, request.step or 0, warning)
         self._instruction = prompt
-        if unseen := self._parts.served.unseen_prompt(prompt):
-            log.warning(unseen, extra={"episode_id": self.episode_id})
         self._parts.metrics.episodes.labels("resumed" if stored else "begun").inc()
         log.info(
             "episode %s", "goes on" if stored else "begins", extra={"episode_id": self.episode_id, "prompt": prompt}
         )
+        if warning is not None:
+            self._parts.metrics.unknown_tasks.inc()
+            log.warning("unknown task: %s", warning, extra={"episode_id": self.episode_id, "prompt": prompt})
+
+    def _prompt_of(self, request: Request, stored: StoredEpisode | None) -> str:
+        """The task of the episode that begins. Raises Refusal where there is none, or the episode has another one."""
+        if stored is not None and stored.outcome is not None:
+            raise Refusal("order", f"this episode has ended ({stored.outcome}); send reset: true to begin again")
+        prompt = request.prompt or self._instruction or (stored and stored.instruction)
+        prompt = prompt or self._parts.config.default_prompt
+        if prompt is None:
+            hint = request.instead_of_prompt
+            raise Refusal(
+                "malformed",
+                "the first observation of an episode needs a prompt: the task in words"
+                + (f"; if it is what came as {hint}, send it as `prompt`" if hint else ""),
+            )
+        if stored is not None and stored.instruction != prompt:
+            raise Refusal("order", "this episode has another prompt; send reset: true to begin again")
+        return prompt
 
     def _answer(self, request: Request, deadline_s: float) -> dict[str, Any]:
         step = self._step_of(request)
@@ -174,10 +162,13 @@ class Session:
             return self._reply
         self._parts.policy.admit()
         self._policy.deadline_s = deadline_s
+        self._hold.see(request.state)
         time_s = step / self._parts.config.robot.control_hz
         action = self._agent.act(Observation(step, request.images, request.state, time_s))
         tick = self._agent.last_tick
         assert tick is not None
+        if not tick.held_action:
+            self._hold.release()
         self._observe(tick)
         self._reply = self._reply_of(action, tick)
         return self._reply
@@ -194,28 +185,17 @@ class Session:
 
     def _reply_of(self, action: np.ndarray, tick: Tick) -> dict[str, Any]:
         horizon, hz = self._parts.config.action_horizon, self._parts.config.robot.control_hz
-        upcoming = [] if tick.held_action else self._agent.upcoming(horizon - 1)
-        rows = [action, *upcoming]
-        rows += [self._hold(rows[-1])] * (horizon - len(rows))
-        age = tick.plan_age_steps
-        return {
-            "actions": np.stack(rows).astype(np.float32),
-            "actions_valid": 0 if tick.held_action else 1 + len(upcoming),
-            "episode_id": self.episode_id,
-            "step": tick.step,
-            "subtask": tick.subtask,
-            "plan_age_steps": age,
-            "plan_age_s": None if age is None else age / hz,
-            "plan_error": tick.plan_error,
-            "planner": self._parts.planner.trouble or "ok",
-            "plan_confidence": tick.plan_confidence,
-            "keyframe_steps": list(tick.keyframe_steps),
-            "stale_action": tick.stale_action,
-            "resumed": self._resumed,
-            "memory_from_step": self._memory_from,
-            "s1_ms": None if tick.s1_latency_s is None else 1000 * tick.s1_latency_s,
-            "s2_ms": None if tick.s2_latency_s is None else 1000 * tick.s2_latency_s,
-        }
+        rows = [action] if tick.held_action else [action, *self._agent.upcoming(horizon - 1)]
+        valid = 0 if tick.held_action else len(rows)
+        rows += [self._hold.after(rows[-1])] * (horizon - len(rows))
+        return make_reply(self.episode_id, self._standing, tick, rows, valid, self._planner_state(tick.step), hz)
+
+    def _planner_state(self, step: int) -> str:
+        """How S2 is doing, for whoever reads the reply of this step."""
+        assert self._planned_step is not None
+        config, without = self._parts.config, step - self._planned_step
+        patience = config.agent.plan_every_steps + config.limits.no_plan_s * config.robot.control_hz
+        return self._parts.planner.trouble or (f"no plan for {without} steps" if without > patience else "ok")
 
     def _observe(self, tick: Tick) -> None:
         metrics = self._parts.metrics
@@ -224,6 +204,9 @@ class Session:
             metrics.plan_age.observe(tick.plan_age_steps)
         if tick.plan_arrived and tick.plan_error is None:
             metrics.plans.inc()
+            self._planned_step = tick.step
+        elif self._planned_step is None:
+            self._planned_step = tick.step
 
     def _keep(self, snapshot: MemorySnapshot, plan: Plan) -> None:
         """On disk before it is used; called by the planner's thread of this session."""

@@ -5,11 +5,15 @@ from __future__ import annotations
 import secrets
 import threading
 import time
+from dataclasses import dataclass
 
 from predimem.serving.config import LimitsConfig
 from predimem.serving.refusal import Refusal
 from predimem.serving.request import Request
 from predimem.serving.session import MakeSession, Session
+from predimem.serving.store import Outcome
+
+ENDED = 1000  # episodes whose end is remembered
 
 
 class Client:
@@ -19,6 +23,16 @@ class Client:
         self.session: Session | None = None
         self.anonymous = False
         self.lost: set[str] = set()
+        self.ended: Ended | None = None
+
+
+@dataclass(frozen=True)
+class Ended:
+    """An episode that its robot has ended. step: of its last observation, None where it is not known any more."""
+
+    episode_id: str
+    step: int | None
+    outcome: Outcome
 
 
 class Sessions:
@@ -34,6 +48,7 @@ class Sessions:
         self._lock = threading.Lock()
         self._sessions: dict[str, Session] = {}
         self._owners: dict[str, Client] = {}
+        self._ended: dict[str, Ended] = {}
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -42,12 +57,48 @@ class Sessions:
         with self._lock:
             return list(self._sessions.values())
 
+    def live(self) -> list[Session]:
+        """Those that a robot plays, or has played a moment ago."""
+        now = time.monotonic()
+        with self._lock:
+            return [session for session in self._sessions.values() if not self._is_spare(session, now)]
+
     def find(self, client: Client, request: Request) -> Session:
         """Raises Refusal: `taken_over`, `overloaded`, `order` for a session that has ended."""
         with self._lock:
             if request.episode_id is None:
                 return self._anonymous(client, request)
             return self._named(client, request.episode_id, request.reset)
+
+    def end(self, client: Client, episode_id: str | None, outcome: Outcome) -> tuple[Ended, bool] | None:
+        """End an episode, that of the connection where none is named; (its end, whether it is the first one).
+
+        None where no such episode is known here. Raises Refusal: `taken_over`, or `order` where a connection that
+        names its episodes does not say which.
+        """
+        with self._lock:
+            session = self._to_end(client, episode_id)
+            if session is None:
+                known = client.ended if episode_id is None else self._ended.get(episode_id)
+                return None if known is None else (known, False)
+            ended = Ended(session.episode_id, session.last_step, outcome)
+            client.ended = self._ended[ended.episode_id] = ended
+            while len(self._ended) > ENDED:
+                del self._ended[next(iter(self._ended))]
+            self._remove(session)
+            if client.session is session:
+                client.session = None
+        session.close()
+        return ended, True
+
+    def _to_end(self, client: Client, episode_id: str | None) -> Session | None:
+        if episode_id is None:
+            if client.session is not None and not client.anonymous:
+                raise Refusal("order", "which episode is done? This connection names its own: send episode_id")
+            return client.session
+        if episode_id in client.lost:
+            raise Refusal("taken_over", "another connection goes on with this episode")
+        return self._sessions.get(episode_id)
 
     def leave(self, client: Client) -> None:
         """The connection is closed; its session stays for a while, for the next one."""
@@ -59,6 +110,9 @@ class Sessions:
     def drop(self, session: Session) -> None:
         """Forget a session, such as one whose first request was refused."""
         with self._lock:
+            owner = self._owners.get(session.episode_id)
+            if owner is not None and owner.session is session:
+                owner.session = None
             self._remove(session)
         session.close()
 
@@ -92,7 +146,7 @@ class Sessions:
             raise Refusal("order", "the session has expired; send reset: true to begin again")
         if session is None or not client.anonymous or self._is_new_episode(session, request):
             if session is not None and client.anonymous:
-                self._owners.pop(session.episode_id, None)
+                self._close_beside(session)  # nobody knows its name, so that nobody goes on with it
             session = self._add(client, secrets.token_hex(8))
             client.anonymous = True
         return session
@@ -106,6 +160,9 @@ class Sessions:
     def _named(self, client: Client, episode_id: str, reset: bool) -> Session:
         if reset:
             client.lost.discard(episode_id)
+            self._ended.pop(episode_id, None)
+        elif (ended := self._ended.get(episode_id)) is not None:
+            raise Refusal("order", f"this episode has ended ({ended.outcome}); send reset: true to begin it again")
         elif episode_id in client.lost:
             raise Refusal("taken_over", "another connection goes on with this episode")
         session = self._sessions.get(episode_id)
@@ -133,9 +190,12 @@ class Sessions:
         spare = [s for s in self._sessions.values() if self._is_spare(s, now)]
         if not spare:
             raise Refusal("overloaded", f"all {self._limits.sessions} sessions are in use; try again later")
-        oldest = min(spare, key=lambda s: s.used_s)
-        self._remove(oldest)
-        threading.Thread(target=oldest.close, name="close-session", daemon=True).start()
+        self._close_beside(min(spare, key=lambda s: s.used_s))
+
+    def _close_beside(self, session: Session) -> None:
+        """Not in this thread, which holds the lock of all sessions."""
+        self._remove(session)
+        threading.Thread(target=session.close, name="close-session", daemon=True).start()
 
     def _is_spare(self, session: Session, now: float) -> bool:
         owner = self._owners.get(session.episode_id)

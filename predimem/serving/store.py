@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -28,13 +28,15 @@ from predimem.core.types import Frame, Plan
 from predimem.serving.config import StateConfig
 
 VERSION = 1
+Outcome = Literal["success", "failure", "ended"]  # the last: nobody said whether it was a success
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS episodes (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     episode_id TEXT NOT NULL UNIQUE,
     instruction TEXT NOT NULL,
     began_s REAL NOT NULL,
-    used_s REAL NOT NULL
+    used_s REAL NOT NULL,
+    outcome TEXT
 );
 CREATE TABLE IF NOT EXISTS plans (
     episode INTEGER NOT NULL REFERENCES episodes (id) ON DELETE CASCADE,
@@ -84,6 +86,7 @@ class StoredEpisode:
     key: its number in this store.
     plans: the planner's answers, oldest first.
     image_steps: the control steps with images, sorted.
+    outcome: how it ended, None where it was not ended.
     """
 
     key: int
@@ -91,6 +94,7 @@ class StoredEpisode:
     instruction: str
     plans: tuple[StoredPlan, ...] = ()
     image_steps: tuple[int, ...] = ()
+    outcome: Outcome | None = None
 
 
 class EpisodeStore:
@@ -118,6 +122,9 @@ class EpisodeStore:
         if version not in (0, VERSION):
             raise StoreError(f"{folder} was written by another version ({version}); this one reads {VERSION}")
         with self._transaction() as database:
+            columns = {row[1] for row in database.execute("PRAGMA table_info(episodes)")}
+            if "outcome" not in columns:  # a folder from before episodes could be ended
+                database.execute("ALTER TABLE episodes ADD COLUMN outcome TEXT")
             database.execute(f"PRAGMA user_version = {VERSION}")
 
     def begin(self, episode_id: str, instruction: str) -> int:
@@ -151,6 +158,13 @@ class EpisodeStore:
             )
         return self.find(episode_id)
 
+    def end(self, episode_id: str, outcome: Outcome) -> None:
+        """Note how an episode ended, where it is kept."""
+        with self._transaction() as database:
+            database.execute(
+                "UPDATE episodes SET outcome = ?, used_s = ? WHERE episode_id = ?", (outcome, time.time(), episode_id)
+            )
+
     def owns(self, key: int) -> bool:
         """Whether no other server has taken the episode over, or begun it anew."""
         with self._lock:
@@ -160,11 +174,11 @@ class EpisodeStore:
         """The episode as it was last written."""
         with self._lock:
             row = self._database.execute(
-                "SELECT id, instruction FROM episodes WHERE episode_id = ?", (episode_id,)
+                "SELECT id, instruction, outcome FROM episodes WHERE episode_id = ?", (episode_id,)
             ).fetchone()
             if row is None:
                 return None
-            key, instruction = row
+            key, instruction, outcome = row
             plans = self._database.execute(
                 "SELECT step, subtask, keyframe_steps, confidence, text FROM plans WHERE episode = ? ORDER BY step",
                 (key,),
@@ -173,15 +187,14 @@ class EpisodeStore:
                 "SELECT step FROM pictures WHERE episode = ? ORDER BY step", (key,)
             ).fetchall()
         read = (StoredPlan(s, subtask, tuple(json.loads(k)), c, text) for s, subtask, k, c, text in plans)
-        return StoredEpisode(key, episode_id, instruction, tuple(read), tuple(step for (step,) in steps))
+        return StoredEpisode(key, episode_id, instruction, tuple(read), tuple(step for (step,) in steps), outcome)
 
     def list(self) -> list[dict[str, Any]]:
-        """What is kept, the last used first: `episode_id`, `instruction`, `began_s`, `used_s`."""
+        """What is kept, the last used first: `episode_id`, `instruction`, `began_s`, `used_s`, `outcome`."""
+        names = ("episode_id", "instruction", "began_s", "used_s", "outcome")
         with self._lock:
-            rows = self._database.execute(
-                "SELECT episode_id, instruction, began_s, used_s FROM episodes ORDER BY used_s DESC"
-            ).fetchall()
-        return [dict(zip(("episode_id", "instruction", "began_s", "used_s"), row, strict=True)) for row in rows]
+            rows = self._database.execute(f"SELECT {', '.join(names)} FROM episodes ORDER BY used_s DESC").fetchall()
+        return [dict(zip(names, row, strict=True)) for row in rows]
 
     def keep(self, key: int, plan: Plan, frames: Mapping[int, Frame]) -> None:
         """Write a plan and the images of `frames` (step -> frame) that are not there yet. Raises NotOwner."""

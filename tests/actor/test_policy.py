@@ -113,3 +113,10 @@ def test_saving_and_loading_is_lossless_after_the_first_time(weights: Path, tmp_
     save_actor(tmp_path, load_actor(weights))
     for path in weights.iterdir():
         assert (tmp_path / path.name).read_bytes() == path.read_bytes()
+
+
+def test_a_tokenizer_that_is_missing_is_a_fault_of_the_weights(weights: Path, tmp_path: Path):
+    save_actor(tmp_path, load_actor(weights))
+    (tmp_path / "tokenizer.json").unlink()
+    with pytest.raises(WeightsError, match=r"tokenizer not found: .*copy the whole folder"):
+        load_actor(tmp_path)

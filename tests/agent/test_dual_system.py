@@ -11,6 +11,7 @@ from predimem.agent.dual_system import DualSystemAgent, DualSystemConfig
 from predimem.agent.recording import TraceRecorder
 from predimem.agent.runtime import run_episode
 from predimem.agent.worker import PlannerWorker
+from predimem.core.types import Observation
 from tests.agent.fakes import (
     Answered,
     BlockingPlanner,
@@ -65,6 +66,29 @@ def test_s2_is_asked_at_its_own_rate_and_sees_every_frame():
     assert [i for i, t in enumerate(trace["ticks"]) if t["plan_arrived"]] == [5, 13]
     with pytest.raises(ValueError, match="plan_every_steps must be at least 1, got 0"):
         DualSystemConfig(plan_every_steps=0)
+
+
+@pytest.mark.parametrize(
+    ("steps", "asked"),
+    [
+        (range(0, 41, 4), [0, 12, 24, 36]),  # a client that sends one observation for each chunk of 4 actions
+        (range(1, 42, 4), [1, 13, 25, 37]),  # none of these steps is a multiple of 10
+        ([3, 4, 5, 60, 61, 69, 70, 300], [3, 60, 70, 300]),  # gaps
+        (range(31), [0, 10, 20, 30]),
+    ],
+)
+def test_s2_is_asked_whatever_steps_a_client_sends(steps, asked):
+    environment, planner, clock = CountingEnvironment(), StepPlanner(every=1000), SimulatedClock(0, 1)
+    worker = PlannerWorker(planner, clock)
+    config = DualSystemConfig(plan_every_steps=10)
+    agent = DualSystemAgent(MemoryBank(), worker, StepPolicy(), clock, environment.hold_action, config)
+    for episode in ("first", "second"):
+        agent.reset("count", episode)
+        for step in steps:
+            agent.act(Observation(step, {"cam": np.zeros((4, 4, 3), np.uint8)}, np.zeros(2, np.float32)))
+        worker.latest(steps[-1] + 1)  # waits for the last answer
+        assert [snapshot.step for snapshot in planner.seen if snapshot.episode_id == episode] == asked
+    agent.close()
 
 
 def test_zero_latency_and_repeatability():

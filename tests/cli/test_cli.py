@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from predimem.cli import main
 from predimem.core.episodes import episode_path, save_episode
@@ -136,3 +137,50 @@ def test_the_shipped_system_plays_asynchronously(tmp_path):
     assert set(results["provenance"]["agent_configs"]["predimem"]["weights"]) == {"planner", "actor"}
     assert "<html" in (tmp_path / "report.html").read_text()
     assert len(list(tmp_path.rglob("*.mp4"))) == 2
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["eval", "--tasks", "RememberColor3-VLA-v0", "--out", "notes/run"],
+        ["eval", "--config", "recipe.yaml"],
+        ["harness", "--tasks", "RememberColor3-VLA-v0", "--out", "notes"],
+        ["play", "--task", "4", "--out", "notes/run"],
+        ["play", "--task", "4", "--out", "notes/run/film.mp4"],
+        ["datagen", "--config", "recipe.yaml"],
+        ["train", "planner", "--config", "recipe.yaml"],
+        ["train", "actor", "--config", "recipe.yaml"],
+        ["train", "arena", "--config", "recipe.yaml", "--out", "notes"],
+        ["export", "sft", "--episodes", "nowhere", "--out", "notes"],
+        ["export", "rerun", "nowhere.h5", "--out", "notes/episode.rrd"],
+        ["import", "robomemarena", "--data", "nowhere", "--out", "notes"],
+        ["data", "plot", "nowhere.h5", "--out", "notes/plot.png"],
+        ["decompose", "--task", "4", "--out", "notes/steps.json"],
+        ["skills", "--out", "notes/skills.json"],
+        ["serve", "--state-dir", "notes"],
+    ],
+)
+def test_where_a_command_cannot_write_is_told_first_in_one_line(command, tmp_path, monkeypatch):
+    (tmp_path / "notes").write_text("mine")
+    (tmp_path / "recipe.yaml").write_text("out: notes/run\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["predimem", *command])
+    before = set(sys.modules)
+    with pytest.raises(SystemExit) as error:
+        main()
+    assert str(error.value).startswith("predimem: notes: not a directory; a folder is expected there: move the file")
+    assert "\n" not in str(error.value)
+    assert not {"torch", "sapien", "mani_skill", "transformers"} & (set(sys.modules) - before)
+    assert (tmp_path / "notes").read_text() == "mine" and len(list(tmp_path.iterdir())) == 2
+
+
+def test_an_unknown_key_of_a_later_stage_is_told_before_the_first_one(tmp_path, monkeypatch):
+    recipe = yaml.safe_load((ROOT / "configs/train_arena.yaml").read_text())
+    recipe["actor"]["recipe_changes"] = {"stepz": 3}
+    recipe["out"] = str(tmp_path / "out")
+    (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(recipe))
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(sys, "argv", ["predimem", "train", "arena", "--config", str(tmp_path / "recipe.yaml")])
+    with pytest.raises(SystemExit, match="predimem: the stage arena-actor: unknown key 'stepz'"):
+        main()
+    assert not (tmp_path / "out").exists()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -225,3 +227,19 @@ def test_listing_is_sorted_and_never_empty(tmp_path: Path) -> None:
         save_episode(episode_path(tmp_path, "task", seed), make_episode(seed))
     (tmp_path / "task" / "seed0000001011.h5.partial").write_bytes(b"interrupted")
     assert [load_episode(p).seed for p in list_episodes(tmp_path)] == [1002, 1010]
+
+
+@pytest.mark.parametrize("limit_bytes", [1, 300, 2000, 6000])
+def test_a_full_disk_is_an_error_with_its_path_and_not_a_crash(tmp_path: Path, limit_bytes: int) -> None:
+    """In a process of its own, since what HDF5 does where a write fails ends the process."""
+    code = (
+        "import resource, sys; from pathlib import Path; from predimem.core.episodes import save_episode;"
+        "from predimem.jobs.tasks import Job; from tests.jobs.small_worker import small_episode;"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY));"
+        "save_episode(sys.argv[1], small_episode(Job('Pour', 1001)))"
+    )
+    path = tmp_path / "episode.h5"
+    command = [sys.executable, "-c", code, str(path), str(limit_bytes)]
+    result = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2])
+    assert result.returncode == 1 and result.stderr.splitlines()[-1].startswith("OSError: [Errno 27] File too large: ")
+    assert not list(tmp_path.iterdir())

@@ -1,10 +1,15 @@
 """Files and folders are whole under their name, whatever happens while they are written."""
 
+import errno
+import os
+import resource
+import tempfile
 from pathlib import Path
 
 import pytest
 
-from predimem.core.files import AtomicWrite, write_json, write_text
+from predimem.core.files import AtomicWrite, check_file, check_folder, write_json, write_text
+from predimem.core.jsonl import JsonLines
 
 
 def names(folder: Path) -> list[str]:
@@ -63,3 +68,72 @@ def test_a_format_can_be_chosen_by_the_ending(tmp_path: Path) -> None:
 def test_json_ends_with_a_line(tmp_path: Path) -> None:
     write_json(tmp_path / "a.json", {"a": [1]}, indent=1)
     assert (tmp_path / "a.json").read_text() == '{\n "a": [\n  1\n ]\n}\n'
+
+
+def test_a_folder_that_can_be_written_to_is_left_as_it_was(tmp_path: Path) -> None:
+    check_folder(tmp_path / "not" / "yet" / "there")
+    check_file(tmp_path / "runs" / "video.mp4")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_where_a_folder_is_expected(tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("")
+    for path in (tmp_path / "notes", tmp_path / "notes" / "run"):
+        with pytest.raises(NotADirectoryError) as raised:
+            check_folder(path)
+        assert raised.value.filename == str(tmp_path / "notes")
+    with pytest.raises(IsADirectoryError):
+        check_file(tmp_path)
+
+
+def test_a_folder_without_permission() -> None:
+    """As another user where root runs the tests, since nothing is forbidden to root."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        os.chmod(folder, 0o555)
+        user = os.geteuid()
+        if user == 0:
+            os.seteuid(65534)
+        try:
+            with pytest.raises(PermissionError) as raised:
+                check_folder(Path(folder, "run"))
+        finally:
+            os.seteuid(user)
+        assert raised.value.filename == folder
+
+
+@pytest.mark.parametrize("how", ["in its own words", "by raising something else"])
+def test_what_does_not_fit_on_the_disk_is_told_with_its_path(tmp_path: Path, how: str) -> None:
+    """The limit on the size of files stands for the size of the disk: the system refuses to write on."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    (tmp_path / "data").write_text("before")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        with pytest.raises(OSError) as raised, AtomicWrite(tmp_path / "data") as partial:
+            try:
+                partial.write_bytes(bytes(2000))
+            except OSError as error:
+                if how == "in its own words":
+                    raise
+                raise RuntimeError(f"serialisation failed: {error.strerror}") from None
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert (raised.value.errno, raised.value.filename) == (errno.EFBIG, str(tmp_path / "data"))
+    assert (tmp_path / "data").read_text() == "before" and len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_line_that_does_not_fit_leaves_the_lines_before_it(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    journal = JsonLines(path)
+    journal.append({"seed": 1})
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        with pytest.raises(OSError) as raised:
+            journal.append({"seed": 2, "why": "x" * 200})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert raised.value.filename == str(path)
+    assert path.read_text() == '{"seed": 1}\n'
+    journal.append({"seed": 2})
+    assert journal.read() == [{"seed": 1}, {"seed": 2}]
+    journal.close()

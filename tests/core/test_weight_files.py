@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from predimem.core.weight_files import WeightsError, place_weights, weights_hash
+from predimem.core.weight_files import INSTRUCTIONS_FILE, WeightsError, place_weights, weights_hash
 
 TOWER, TEXT = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
 
@@ -51,6 +51,15 @@ def test_a_link_counts_as_its_file(root: Path) -> None:
     assert weights_hash(linked) == weights_hash(alone)
     (root / "a" / TOWER).write_text("altered")
     assert weights_hash(linked) != weights_hash(alone)
+
+
+def test_a_list_of_instructions_changes_no_hash(root: Path) -> None:
+    folder = make(root / "a", "tower", "text")
+    before = weights_hash(folder)
+    (folder / INSTRUCTIONS_FILE).write_text("[]")
+    assert weights_hash(folder) == before
+    (folder / "config.json").write_text("[]")
+    assert weights_hash(folder) != before
 
 
 def test_replacing_the_folder_that_holds_the_file(root: Path) -> None:

@@ -67,7 +67,7 @@ def test_eval_plays_a_benchmark_of_ones_own(tmp_path: Path) -> None:
         "--benchmark",
         str(EXAMPLE),
         "--agent",
-        "oracle,random",
+        "oracle,random,memory,no-memory",
         "--episodes",
         "4",
         "--out",
@@ -78,7 +78,8 @@ def test_eval_plays_a_benchmark_of_ones_own(tmp_path: Path) -> None:
     results = json.loads((tmp_path / "results.json").read_text())
     cells = results["results"]["RememberTheLight"]
     assert cells["oracle"]["success"] == 1.0 and cells["random"]["success"] == 0.0
-    assert results["benchmark"] == "remember-the-light" and len(list(tmp_path.rglob("*.mp4"))) == 4
+    assert cells["memory"]["success"] == 1.0 and cells["no-memory"]["success"] == 0.0
+    assert results["benchmark"] == "remember-the-light" and len(list(tmp_path.rglob("*.mp4"))) == 8
     verify = ["eval", "--verify", str(tmp_path / "results.json"), "--sample", "4"]
     again = subprocess.run([sys.executable, "-m", "predimem.cli", *verify], capture_output=True, text=True, cwd=ROOT)
     assert again.returncode == 0 and "in every action and answer: 4 of 4" in again.stdout, again.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import time
 from collections.abc import Sequence
@@ -11,10 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from predimem.core.faults import SetupError
 from predimem.core.interfaces import Subscriber
 from predimem.core.types import EpisodeResult, Observation, StepResult, Tick
 
 HORIZON = 12
+MISTAKE_STEP = 9  # of episodes that fail
 CAMERAS: tuple[str, ...] = ("base_camera", "hand_camera")
 
 
@@ -52,7 +55,8 @@ def play_frames(subscribers: Sequence[Subscriber], result: EpisodeResult, planne
         subscriber.on_reset(observation(0, result.seed), "remember <the> cube", "episode")
     for step in range(result.steps):
         now, after = observation(step, result.seed), observation(step + 1, result.seed)
-        outcome = StepResult(after, step == result.steps - 1, False, result.status == "success")
+        info = {"mistake": "touched the <red> cube"} if step == MISTAKE_STEP and result.status == "failure" else {}
+        outcome = StepResult(after, step == result.steps - 1, False, result.status == "success", info)
         for subscriber in subscribers:
             subscriber.on_step(now, np.zeros(7, np.float32), tick(step, planner), outcome)
     for subscriber in subscribers:
@@ -65,17 +69,25 @@ class FakePlayer:
     """predimem succeeds unless seed % 5 == 4, other agents only if seed % 5 == 0.
 
     kill_seed: the process kills itself (not for `reactive`); raise_seed: play raises; error_seed: play
-    reports an error; hang_seed: play never returns. weights: a hash that the provenance shows;
-    agent_configs: what it says of single agents.
+    reports an error; hang_seed: play never returns; unfit: what `load` raises; unreachable_seed: play
+    meets a fault of the set-up; file_bytes: the system lets files grow no larger than this, as on a full disk.
+    weights: a hash that the provenance shows; agent_configs: what it says of single agents.
     """
 
     kill_seed: int | None = None
     raise_seed: int | None = None
     error_seed: int | None = None
     hang_seed: int | None = None
+    unfit: Exception | None = None
+    unreachable_seed: int | None = None
+    file_bytes: int | None = None
     delay_s: float = 0.0
     weights: str = "abc"
     agent_configs: dict[str, Any] | None = None
+
+    def load(self, agents: Sequence[str]) -> None:
+        if self.unfit is not None:
+            raise self.unfit
 
     def play(self, task: str, agent: str, seed: int, subscribers: Sequence[Subscriber]) -> EpisodeResult:
         time.sleep(self.delay_s)
@@ -83,6 +95,10 @@ class FakePlayer:
             os.kill(os.getpid(), signal.SIGKILL)
         if seed == self.raise_seed:
             raise RuntimeError("the simulator is on fire")
+        if seed == self.unreachable_seed:
+            raise RuntimeError("the planner failed") from SetupError("http://robot:8000 cannot be reached: start it")
+        if self.file_bytes is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (self.file_bytes, resource.RLIM_INFINITY))
         if seed == self.hang_seed:
             time.sleep(3600)
         if seed == self.error_seed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import time
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from predimem.core.episodes import Episode, SubtaskSpan, episode_path, save_episode
+from predimem.core.weight_files import WeightsError
 from predimem.jobs.journal import DataJournal
 from predimem.jobs.tasks import Job, Outcome
 
@@ -22,7 +24,8 @@ class SmallWorker:
     """Notes in `starts.txt` which job it begins and as which process. Seeds divisible by 7 are failures.
 
     crash_seed kills the worker whenever it is played, crash_after_seed once its episode is stored;
-    error_seeds raise; hang_seed does not end. together: an episode lasts until so many workers have begun one.
+    error_seeds raise; hang_seed does not end. file_bytes: the system lets files grow no larger than this,
+    as on a full disk. together: an episode lasts until so many workers have begun one.
     """
 
     out: str
@@ -31,6 +34,7 @@ class SmallWorker:
     crash_after_seed: int | None = None
     error_seeds: tuple[int, ...] = ()
     hang_seed: int | None = None
+    file_bytes: int | None = None
     together: int = 1
 
     def play(self, job: Job) -> Outcome:
@@ -43,6 +47,8 @@ class SmallWorker:
             os.kill(os.getpid(), signal.SIGKILL)
         if job.seed in self.error_seeds:
             raise LookupError(f"no {job.seed} in the drawer: look elsewhere")
+        if self.file_bytes is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (self.file_bytes, resource.RLIM_INFINITY))
         if job.seed % 7 == 0:
             return Outcome(job.task, job.seed, kept=False, cause="dropped the butter", seconds=self.delay_s)
         save_episode(episode_path(self.out, job.task, job.seed), small_episode(job))
@@ -72,6 +78,10 @@ def small_episode(job: Job) -> Episode:
 
 def broken_worker() -> SmallWorker:
     raise FileNotFoundError("no robot description")
+
+
+def unfit_worker() -> SmallWorker:
+    raise WeightsError("no weights for 'planner'; train them")
 
 
 def dying_worker() -> SmallWorker:

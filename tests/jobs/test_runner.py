@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from predimem.core.episodes import list_episodes, load_episode
+from predimem.core.faults import SetupError
 from predimem.jobs.pool import WorkerError
 from predimem.jobs.runner import BackendConfig, run_jobs
 from predimem.jobs.tasks import Job
@@ -26,6 +28,7 @@ from tests.jobs.small_worker import (
     dying_worker,
     open_journal,
     starts,
+    unfit_worker,
     wait_for_starts,
 )
 
@@ -121,9 +124,40 @@ def test_errors_are_told_of_at_the_end_and_retried_on_request(tmp_path: Path, ca
 
 
 def test_many_errors_in_a_row_end_the_run(tmp_path: Path) -> None:
-    with pytest.raises(WorkerError, match=r"5 errors in a row.*Pour seed 1006: error: LookupError"):
+    with pytest.raises(
+        WorkerError, match=r"5 errors in a row, the first one Pour seed 1002: LookupError: no 1002.*--retry-errors"
+    ):
         run(tmp_path, JOBS[:6], error_seeds=tuple(range(1002, 1007)))
     assert len(starts(tmp_path)) == 6
+
+
+def test_where_every_job_ends_in_an_error_the_run_fails_and_says_why(tmp_path: Path) -> None:
+    told = r"2 of 2 .* the first one Pour seed 1002: LookupError: no 1002 in the drawer.*--retry-errors"
+    for _ in range(2):  # also where nothing is left to play
+        with pytest.raises(WorkerError, match=told):
+            run(tmp_path, JOBS[1:3], error_seeds=(1002, 1003))
+    assert len(starts(tmp_path)) == 2
+    assert all(outcome.kept for outcome in run(tmp_path, JOBS[1:3], retry_errors=True))
+
+
+def test_a_full_disk_costs_no_seed_and_the_same_command_goes_on(tmp_path: Path, capsys) -> None:
+    jobs = [job for job in JOBS if job.seed % 7]
+    run(tmp_path, jobs[:3])
+    with pytest.raises(OSError) as raised:
+        run(tmp_path, jobs, TWO, file_bytes=2000)
+    assert raised.value.errno == errno.EFBIG and str(raised.value.filename).startswith(str(tmp_path))
+    assert f"stopped with 3 of {len(jobs)} episodes" in capsys.readouterr().err
+    assert len((tmp_path / "journal.jsonl").read_text().splitlines()) == 3
+    assert not (tmp_path / "errors").exists() and not list(tmp_path.rglob("*.partial"))
+    assert all(outcome.kept for outcome in run(tmp_path, jobs))
+
+
+def test_weights_that_are_missing_are_told_in_one_line(tmp_path: Path) -> None:
+    with open_journal(tmp_path) as journal:
+        with pytest.raises(SetupError) as raised:
+            run_jobs(JOBS, unfit_worker, journal, progress=False)
+        assert str(raised.value) == "no weights for 'planner'; train them" and not journal.outcomes
+    assert "in unfit_worker" in (tmp_path / "workers.log").read_text(), "the traceback is kept"
 
 
 def test_workers_that_cannot_be_built_end_the_run(tmp_path: Path) -> None:

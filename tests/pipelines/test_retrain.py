@@ -21,7 +21,9 @@ from datagen.dagger.config import PlannerDaggerConfig
 from datagen.vision_data.config import VisionDataConfig
 from predimem.core.config import ConfigError, from_dict, load_config
 from predimem.core.seeds import TRAINING_SEEDS
+from predimem.core.weight_files import weights_folder
 from predimem.evaluation.run.config import evaluation_settings
+from predimem.pipelines.own_tasks import StartConfig, start_of
 from predimem.pipelines.retrain import ACTOR, DATA, PLANNER, RetrainConfig, Stage, choose_stages, plan_stages
 from predimem.pipelines.stages import StageError, is_done, run_stages
 
@@ -81,6 +83,43 @@ def test_another_actor_goes_on_from_the_first_with_all_that_it_had(config: Retra
     assert other.continue_from == str(stages["arena-actor"].result) and other.episodes == first.episodes
     assert other.more_episodes == tuple(f"{first.out}/rollouts{number}" for number in range(3))
     assert other.dagger.rounds == 0 and other.sampling.instruction_share == 1.0
+
+
+def test_continuing_begins_every_training_with_weights_and_knows_the_new_words() -> None:
+    from actor.train import ActorTrainConfig
+    from planner.train import TrainConfig
+
+    start = StartConfig(rehearse=("4",), rehearse_episodes=3)
+    config = replace(load_config(RetrainConfig, ROOT / "configs" / "continue_arena.yaml"), continue_from=start)
+    config = replace(config, tasks=("examples/juice_beside_cookies.py",))
+    stages = {stage.name: stage for stage in plan_stages(config)}
+    assert list(stages) == [
+        "rehearsal", "dagger-0", "planner-round-0", "dagger-1", "actor-data", "arena-actor", "arena-planner"
+    ]  # fmt: skip
+    own = str(ROOT / "examples" / "juice_beside_cookies.py")
+    assert stages["dagger-0"].config["tasks"] == [own] and stages["actor-data"].config["tasks"] == [own, "4"]
+    assert stages["rehearsal"].config["tasks"] == ["4"] and stages["rehearsal"].config["episodes"] == 3
+    planner = from_dict(TrainConfig, stages["arena-planner"].config)
+    assert planner.continue_from == str(weights_folder(None, "arena-planner"))
+    assert planner.episodes == tuple(stages[name].config["out"] for name in ("rehearsal", "dagger-0", "dagger-1"))
+    known = load_config(TrainConfig, ROOT / "configs" / "planner" / "arena.yaml").base.tokenizer
+    assert planner.base.tokenizer.subtasks[: len(known.subtasks)] == known.subtasks
+    assert "place juice beside cookies: basket left" in planner.base.tokenizer.subtasks
+    assert len(planner.base.tokenizer.instructions) == len(known.instructions) + 1
+    actor = from_dict(ActorTrainConfig, stages["arena-actor"].config)
+    assert actor.continue_from == str(weights_folder(None, "arena-actor"))
+
+
+def test_where_a_training_may_go_on_from() -> None:
+    assert start_of(None, (), False, None) is None
+    assert start_of(None, ("a.py",), True, "mine") == StartConfig(weights="mine")
+    assert start_of(StartConfig(actor="mine"), ("a.py",), True, None) == StartConfig(actor="mine")
+    with pytest.raises(ConfigError, match="--continue trains on for some tasks: name them"):
+        start_of(None, (), True, None)
+    with pytest.raises(ConfigError, match="give --continue as well"):
+        start_of(None, ("a.py",), False, "mine")
+    with pytest.raises(ConfigError, match="with continue_from it has to be null"):
+        replace(load_config(RetrainConfig, CONFIG), continue_from=StartConfig())
 
 
 def test_seeds_are_for_training_and_each_is_used_once(config: RetrainConfig) -> None:
@@ -257,6 +296,52 @@ def test_interrupted_it_ends_with_its_stage(tmp_path: Path, how: signal.Signals)
     output, _ = process.communicate(timeout=120)
     assert process.returncode != 0 and "interrupted in vision-data: the same command goes on" in output
     assert not any(Path(f"/proc/{pid}").exists() for pid in running)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_training_on_for_a_task_of_ones_own(tmp_path: Path) -> None:
+    """From a fresh folder with a small config that extends the shipped one; stopped once, it goes on where it was."""
+    (tmp_path / "small.yaml").write_text(SMALL_CONTINUATION)
+    task = ROOT / "examples" / "juice_beside_cookies.py"
+    command = [sys.executable, "-m", "predimem.cli", "train", "arena", "--continue", "--tasks", str(task)]
+    command += ["--config", "small.yaml", "--out", "mine"]
+    first = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert first.stdout is not None
+    while "arena-planner: predimem train" not in (line := first.stdout.readline()):
+        assert line, "it ended before it came to the planner"
+    time.sleep(2)
+    first.send_signal(signal.SIGINT)
+    assert "interrupted in arena-planner: the same command goes on" in first.communicate(timeout=300)[0]
+    again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert again.returncode == 0, again.stderr[-3000:]
+    assert "dagger-0: is there" in again.stdout and "tokens are new to" in again.stdout
+    spec = json.loads((tmp_path / "mine" / "weights" / "arena-planner" / "predimem.json").read_text())
+    assert "pick juice" in spec["training"]["config"]["base"]["tokenizer"]["subtasks"]
+    evaluate = ["eval", "--config", "configs/eval/arena.yaml", "--weights", "mine/weights", "--tasks", str(task)]
+    evaluate += ["--agent", "predimem", "--episodes", "1", "--workers", "1", "--out", "eval"]
+    verify = ["eval", "--verify", "eval/results.json", "--sample", "1"]
+    for words in (evaluate, verify):
+        cli = [sys.executable, "-m", "predimem.cli", *words]
+        done = subprocess.run(cli, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0 and "was not trained for" not in done.stderr, done.stderr[-3000:]
+
+
+SMALL_CONTINUATION = """
+extends: configs/continue_arena.yaml
+workers: 1
+planners:
+  rounds: [{episodes: 2, first_seed: 46000}]
+  recipe_changes: {dataset: {samples: 64}}
+actor:
+  data_changes: {episodes: 2, frames: 2}
+  recipe_changes:
+    steps: 3
+    threads: 1
+    val_every: 2
+    sampling: {frames_per_batch: 2}
+    dagger: {rounds: 1, expert_episodes: 0, episodes: 1, steps: 2}
+"""
 
 
 def children(pid: int) -> list[str]:

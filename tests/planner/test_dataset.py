@@ -13,10 +13,11 @@ import pytest
 from PIL import Image
 
 from memory_bank import MemoryConfig
-from planner.dataset import DatasetConfig, SampleMaker, equally_long, split_episodes, write_jsonl
+from planner.dataset import DatasetConfig, SampleMaker, split_episodes
 from planner.parsing import parse_answer
 from planner.prompt import PromptConfig, render_prompt
 from planner.replay import Replay
+from planner.training_data import equally_long, write_jsonl
 from predimem.core.episodes import EpisodeError, episode_path, load_episode, save_episode
 from tests.planner.builders import COLOURS, MEMORY, PROMPT, make_episode
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from planner.checkpoint import PlannerSpec
+from planner.checkpoint import PlannerCheckpointError, PlannerSpec
 from planner.decoding import QwenPlanner, load_planner
 from planner.export import export_planner
 from planner.greedy import _read, greedy_decode
@@ -19,6 +21,7 @@ from planner.prompt import render_answer
 from planner.replay import Replay
 from planner.tiny.base import make_tiny_base
 from predimem.core.types import MemorySnapshot
+from predimem.core.weight_files import weights_folder
 from tests.planner.builders import BASE, MEMORY, PROMPT
 from tests.planner.speaker import say
 from tests.planner.stock import stock_inputs
@@ -218,3 +221,13 @@ def test_an_episode_that_is_played_again_goes_as_before(planner, folder, episode
     assert [planner.plan(replay[step]) for step in range(10)] == first
     bits = [decode(planner, [replay[9]])[0].probabilities for planner in (planner, load_planner(folder))]
     assert bits[0] == bits[1]
+
+
+@pytest.mark.parametrize("file", ["config.json", "tokenizer.json", "chat_template.jinja", "processor_config.json"])
+def test_a_file_that_is_missing_is_noticed_when_the_planner_is_loaded(tmp_path: Path, file: str) -> None:
+    """The library makes up a tokenizer of a few tokens, and a model of 8 billion weights."""
+    folder = tmp_path / "planner"
+    shutil.copytree(weights_folder(None, "planner"), folder)
+    (folder / file).unlink()
+    with pytest.raises(PlannerCheckpointError, match=file.split("_")[0]):
+        load_planner(folder)

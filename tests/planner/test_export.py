@@ -13,6 +13,7 @@ from transformers import AutoModelForImageTextToText, Qwen3VLForConditionalGener
 from planner.checkpoint import PlannerCheckpointError, PlannerSpec, read_spec
 from planner.decoding import load_planner
 from planner.export import TEXT_SHARD, TOWER_SHARD, export_planner, split_tower
+from planner.instructions import trained_on
 from planner.model import ObjectiveConfig, PrediMemForConditionalGeneration
 from planner.replay import Replay
 from planner.tiny.base import make_tiny_base
@@ -56,7 +57,9 @@ def test_nothing_of_the_training_is_exported(exported):
 
 
 def test_half_precision_halves_the_file(checkpoint, exported, tmp_path):
-    export_planner(checkpoint, tmp_path / "half", SPEC, torch.float16)
+    export_planner(checkpoint, tmp_path / "half", SPEC, torch.float16, instructions=["b", "a", "b"])
+    assert trained_on(tmp_path / "half", SPEC) == (("a", "b"), False)
+    assert trained_on(exported, SPEC) == ((), False)
     size = (tmp_path / "half" / "model.safetensors").stat().st_size
     assert size < 0.6 * (exported / "model.safetensors").stat().st_size
     assert load_planner(tmp_path / "half")._model.dtype == torch.float32

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from planner.dataset import DatasetConfig, write_training_data
+from planner.dataset import DatasetConfig
 from planner.parsing import parse_answer
+from planner.training_data import write_training_data
 from tests.planner.builders import MEMORY, PROMPT, make_episode
 
 PLAIN = DatasetConfig(

@@ -20,6 +20,7 @@ from transformers import AutoProcessor, Qwen3VLForConditionalGeneration
 from planner.dataset import SampleMaker, split_episodes
 from planner.decoding import load_planner
 from planner.evaluate import replay_planner
+from planner.instructions import trained_on
 from planner.model import ObjectiveConfig, PrediMemForConditionalGeneration, objective_of
 from planner.prompt import PromptConfig, render_answer
 from planner.swift_command import SftConfig, last_checkpoint, swift_command, swift_environment
@@ -27,6 +28,7 @@ from planner.tiny.base import link_pretrained_base, make_tiny_base
 from planner.train import TrainConfig, _Run, train
 from predimem.core.config import ConfigError, load_config
 from predimem.core.episodes import EpisodeError, episode_path, save_episode
+from predimem.core.weight_files import INSTRUCTIONS_FILE
 from tests.planner.builders import BASE, INSTRUCTION, PROMPT
 from tests.planner.stock import stock_inputs
 
@@ -220,6 +222,15 @@ json.dump(result, open(target, "w"))
 """
 
 
+def test_the_instructions_of_the_training_lie_beside_its_data(tmp_path, episodes):
+    path = write_small(tmp_path, episodes)
+    run = _Run(replace(load_config(TrainConfig, path), episodes=str(tmp_path / "episodes"), out=str(tmp_path / "out")))
+    run.data()
+    training, _ = split_episodes(run.episodes, run.config.dataset.validation_fraction)
+    noted = json.loads((tmp_path / "out" / "data" / INSTRUCTIONS_FILE).read_text())
+    assert noted == sorted({episode.instruction for episode in training}) and noted
+
+
 @pytest.fixture(scope="module")
 def swift(tmp_path_factory, episodes):
     """(a small run with base and data made, what ms-swift makes of it and of the 8B command line)."""
@@ -290,6 +301,7 @@ def test_a_training_from_episodes_to_a_planner(small, tmp_path, episodes):
     planner = load_planner(folder)
     assert planner.spec.memory.recent_window == 2 and planner.spec.training["steps"] == 6
     assert replay_planner(planner, episodes[-1:], planner.spec.memory).answers == 5
+    assert episodes[0].instruction in trained_on(folder, planner.spec)[0]
 
     tower = load_file(tmp_path / "vision" / "vision.safetensors")
     trained = load_file(folder / "model.safetensors")

@@ -22,6 +22,7 @@ import numpy as np
 from memory_bank import MemoryConfig
 from predimem.core.types import ActionChunk, MemorySnapshot, Observation, Plan
 from predimem.serving.config import ServeConfig
+from predimem.serving.known_tasks import KnownTasks
 from predimem.serving.robot import RobotSpec, Served
 
 ROOT = Path(__file__).parents[2]
@@ -72,9 +73,11 @@ class StepPolicy:
         return chunks
 
 
-def small_models(planner: bool = True, planner_s: float = 0.0, policy_s: float = 0.0) -> Served:
+def small_models(
+    planner: bool = True, planner_s: float = 0.0, policy_s: float = 0.0, tasks: Sequence[str] = ()
+) -> Served:
     make = partial(MarkPlanner, planner_s) if planner else None
-    return Served(ROBOT, StepPolicy(policy_s), make, MEMORY, {"actor": "0" * 16})
+    return Served(ROBOT, StepPolicy(policy_s), make, MEMORY, {"actor": "0" * 16}, KnownTasks(tuple(tasks)))
 
 
 def small_config(**changes: Any) -> dict[str, Any]:
@@ -119,6 +122,11 @@ class ServerProcess:
         lines = self._log.read_text().splitlines()
         return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
 
+    def faults(self) -> list[str]:
+        """The lines of the log that are no entries, or entries of warnings and errors."""
+        entries = (line for line in self._log.read_text().splitlines() if '"level": "info"' not in line)
+        return list(entries)
+
     def get(self, path: str, headers: dict[str, str] | None = None) -> tuple[int, str]:
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", headers=headers or {})
         try:
@@ -144,10 +152,12 @@ class ServerProcess:
 
 @contextmanager
 def server_process(command: Sequence[str], log: Path) -> Iterator[ServerProcess]:
-    """Run `python <command>` as a server; it is ended at the latest with the block."""
+    """Run `python <command>` as a server in a process group of its own; it is ended at the latest with the block."""
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     with open(log, "wb") as file:
-        process = subprocess.Popen([sys.executable, *command], cwd=ROOT, stdout=file, stderr=file, env=environment)
+        process = subprocess.Popen(
+            [sys.executable, *command], cwd=ROOT, stdout=file, stderr=file, env=environment, start_new_session=True
+        )
     try:
         yield ServerProcess(process, log)
     finally:

@@ -170,6 +170,27 @@ def test_what_a_robot_sends_is_text(page: Any, tmp_path: Path) -> None:
         wait(page, lambda: loaded(page, ".cameras"), "the cameras' images")
 
 
+def test_an_unknown_task_is_shown_and_an_episode_that_ended_is_past(page: Any, tmp_path: Path) -> None:
+    state = {"dir": str(tmp_path / "state")}
+    with small_server(tmp_path, {"tasks": ["do it"]}, state=state) as server:
+        client = WebsocketClientPolicy("127.0.0.1", server.port)
+        page.goto(f"http://127.0.0.1:{server.port}/")
+        client.infer(observe(7, prompt="fold the towel", episode_id="robot", step=0))
+        wait(page, lambda: page.locator(".warning").count() == 1, "the episode")
+        wait(page, lambda: "was not trained on this task" in words(page, ".warning"), "the warning")
+        client.infer(observe(7, episode_id="other", step=0))
+        page.locator("#live a", has_text="do it").click()
+        wait(page, lambda: words(page, "h1") == "do it" and words(page, ".warning") == "", "no warning")
+        client.infer({"done": True, "success": True, "episode_id": "other"})
+        client.infer({"done": True, "success": False, "episode_id": "robot"})
+        wait(page, lambda: page.locator("#live a").count() == 0, "nobody plays")
+        wait(page, lambda: words(page, ".badge") == "success", "the past episode in place of the live one")
+        wait(page, lambda: page.locator("#past a", has_text="failure").count() == 1, "how the other one ended")
+        page.locator("#past a", has_text="failure").click()
+        wait(page, lambda: words(page, ".badge") == "failure", "its outcome")
+        assert "was not trained on this task" in words(page, ".warning")
+
+
 def test_a_server_that_goes_away_and_an_episode_that_begins_anew(page: Any, tmp_path: Path) -> None:
     with small_server(tmp_path) as server:
         client = WebsocketClientPolicy("127.0.0.1", server.port)

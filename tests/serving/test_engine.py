@@ -113,6 +113,51 @@ def test_contradictions_are_refused(make_engine: MakeEngine) -> None:
     assert engine.metrics.registry.get_sample_value("predimem_rejected_total", {"code": "order"}) == 2
 
 
+def test_a_first_request_that_was_refused_is_sent_again(make_engine: MakeEngine) -> None:
+    engine, client = make_engine(), Client()
+    for name in (None, "a"):
+        assert "send it as `prompt`" in refused(engine, client, episode_id=name, prompt=None, task="do it")
+        assert ask(engine, client, episode_id=name)["step"] == 0
+
+
+def test_a_planner_without_plans_is_said() -> None:
+    """Beyond `plan_every_steps` and `no_plan_s`, here 10 steps and 2 s; images of value 101 cannot be planned."""
+    config = settings(small_config(agent={"plan_every_steps": 10}, limits={"no_plan_s": 2.0}))
+    engine, client, step = Engine(config, small_models()), Client(), 0
+    engine.start()
+
+    def ask_until(mark: int, done: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        nonlocal step
+        end = time.monotonic() + 60
+        while not done(reply := ask(engine, client, mark, episode_id="a", step=step)):
+            assert time.monotonic() < end, reply
+            step += 5
+            time.sleep(0.02)
+        return reply
+
+    try:
+        ask_until(7, lambda reply: reply["subtask"] == "mark 7")
+        last = step  # plans of the image 7 may still arrive after it
+        reply = ask_until(101, lambda reply: reply["planner"] != "ok")
+        assert reply["planner"].startswith("no plan for ") and reply["subtask"] == "mark 7"
+        assert 50 < int(reply["planner"].split()[3]) <= step - last
+        assert ask_until(8, lambda reply: reply["subtask"] == "mark 8")["planner"] == "ok"
+    finally:
+        engine.close()
+
+
+@pytest.mark.parametrize("steps", [range(1, 400, 4), range(0, 400, 4), range(3, 1200, 17)])
+def test_clients_that_do_not_send_every_step_get_plans(make_engine: MakeEngine, steps: range) -> None:
+    """None of these steps need be a multiple of `plan_every_steps`."""
+    engine, client = make_engine(agent={"plan_every_steps": 10}), Client()
+    ages = []
+    for step in steps:
+        ages.append(ask(engine, client, episode_id="a", step=step)["plan_age_steps"])
+        time.sleep(0.002)
+    planned = [age for age in ages if age is not None]
+    assert len(planned) > 0.8 * len(ages) and np.median(planned) <= 10 + steps.step
+
+
 def test_episodes_without_names(make_engine: MakeEngine) -> None:
     """A new one for each connection, each reset, each step 0 and each task."""
     engine, client = make_engine(), Client()

@@ -97,3 +97,28 @@ def test_the_shipped_config_is_the_default() -> None:
     from predimem.serving.command import serve_config
 
     assert serve_config(ROOT / "configs/serve.yaml", {}) == serve_config(None, {})
+
+
+def test_the_arena_is_served_with_the_settings_of_its_evaluation(tmp_path: Path) -> None:
+    """The shipped config and weights, on a kept episode of the arena: plans come, and of the arena's own labels."""
+    import yaml
+
+    from predimem.envs.arena.vocabulary import instructions, labels
+    from predimem.serving.command import serve_config
+
+    config = serve_config(ROOT / "configs/serve_arena.yaml", {})
+    play = yaml.safe_load((ROOT / "configs/eval/arena.yaml").read_text())["play"]
+    assert {name: getattr(config.agent, name) for name in play["agent"]} == play["agent"]
+    command = ["-m", "predimem.cli", "serve", "--config", "configs/serve_arena.yaml", "--port", "0"]
+    with server_process(command, tmp_path / "serve.log") as server:
+        client = WebsocketClientPolicy("127.0.0.1", server.port)
+        told = client.get_server_metadata()
+        assert set(told["tasks"]) == set(instructions()) and told["example_prompt"] in told["tasks"]
+        image = np.full((*told["image_size"], 3), 120, np.uint8)
+        observation = {name: image for name in told["cameras"]} | {"state": np.zeros(told["state_dim"], np.float32)}
+        reply, step = {"subtask": ""}, 1
+        while not reply["subtask"]:
+            reply = client.infer(observation | {"prompt": told["example_prompt"], "episode_id": "a", "step": step})
+            assert step < 4000
+            step += 4
+        assert reply["subtask"] in labels() and reply["warning"] is None and reply["actions"].shape == (4, 7)

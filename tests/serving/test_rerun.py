@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,12 @@ def read(path: Path, contents: str, index: str = "step") -> list[dict[str, Any]]
 
     view = dataframe.load_recording(path).view(index=index, contents=contents)
     return view.select().read_all().to_pylist()
+
+
+def verify(path: Path) -> None:
+    """Other versions of Rerun are asked by `python -m benchmarks.rerun_versions`."""
+    rerun = Path(sys.executable).with_name("rerun")
+    subprocess.run([rerun, "rrd", "verify", path], check=True, timeout=60)
 
 
 def export(*arguments: str) -> None:
@@ -60,6 +68,7 @@ def test_a_served_episode(state_dir: Path, tmp_path: Path) -> None:
     assert images == [0, 5, 9] and [row["step"] for row in read(out, "/keyframes/cam_b")] == [0, 9]
     values = [row["/confidence:Scalar"][0] for row in read(out, "/confidence")]
     np.testing.assert_allclose(values, [0.5, 0.55, 0.59])
+    verify(out)
 
 
 def test_a_demonstration(tmp_path: Path) -> None:
@@ -73,6 +82,7 @@ def test_a_demonstration(tmp_path: Path) -> None:
     assert texts(read(out, "/subtask"), "/subtask:Text") == [(0, "open"), (2, "close")]
     assert [row["step"] for row in read(out, "/keyframes/cam")] == [1, 3]
     assert [row["/state:Scalar"] for row in read(out, "/state")] == state.tolist()
+    verify(out)
 
 
 def test_what_is_not_there(state_dir: Path, tmp_path: Path) -> None:

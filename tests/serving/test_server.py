@@ -9,8 +9,10 @@ import signal
 import socket
 import ssl
 import subprocess
+import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -30,11 +32,12 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from predimem.serving import wire
 from predimem.serving.access import Access
-from predimem.serving.robot import metadata
+from predimem.serving.metadata import metadata
 from tests.serving.support import (
     SIDE,
     MarkPlanner,
     ServerProcess,
+    free_port,
     observe,
     server_process,
     settings,
@@ -310,6 +313,32 @@ def test_drain_answers_what_is_under_way(tmp_path: Path) -> None:
         assert server.event("drained")["cut_short"] == 0
 
 
+def test_sigterm_to_the_whole_process_group_is_no_error(tmp_path: Path) -> None:
+    """As systemd and shells send it: to the planner's process, too, which is busy with a slow image (100). The server
+    still has a request to answer, and loses no planner meanwhile."""
+    with small_server(tmp_path, {"policy_s": 1.0}) as server:
+        client = connect(server)
+        until(client, "mark 7", 7)
+        replies: list[dict[str, Any]] = []
+        slow = threading.Thread(target=lambda: replies.append(client.infer(observe(100))))
+        slow.start()
+        planner = planner_pid(server)
+        time.sleep(0.3)
+        os.killpg(server.process.pid, signal.SIGTERM)
+        slow.join()
+        assert replies[0]["actions_valid"] == 4
+        assert server.process.wait(30) == 0
+        assert server.event("stopped") and server.faults() == []
+        assert not Path(f"/proc/{planner}").exists()
+
+
+def test_sigterm_while_the_models_are_loaded(tmp_path: Path) -> None:
+    command = ["-m", "tests.serving.support", json.dumps([small_config(), {}])]
+    with server_process(command, tmp_path / "serve.log") as server:  # it listens, and its planner is being started
+        os.killpg(server.process.pid, signal.SIGTERM)
+        assert server.process.wait(60) == 0 and server.faults() == []
+
+
 @pytest.mark.parametrize("how", ["crash", "kill", "hang"])
 def test_s1_goes_on_when_s2_is_lost(tmp_path: Path, how: str) -> None:
     """The planner's process ends by itself, is killed, or is stopped; it is reported and restarted."""
@@ -363,3 +392,25 @@ def test_what_cannot_be_served_is_one_clear_line(server: ServerProcess, tmp_path
     broken = replace(small_models(), make_planner=partial(MarkPlanner, "never"))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="the planner cannot be started: TypeError"):
         run_server(config, broken)
+
+
+def test_a_person_is_told_when_and_where_it_is_ready(tmp_path: Path) -> None:
+    port = free_port()
+    command = [sys.executable, "-m", "predimem.cli", "serve", "--port", str(port), "--state-dir", str(tmp_path / "s")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    lines = []
+    for line in process.stdout:
+        lines.append(line.strip())
+        if line.startswith("ready: "):
+            break
+    ready = f"ready: http://127.0.0.1:{port}/ shows what the robots remember; robots connect to ws://127.0.0.1:{port}"
+    assert lines[-1] == ready
+    stages = [line for line in lines if "so far" not in line]
+    assert stages == ["starting the server", "loading the actor", "loading the planner", ready]
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/") as page:
+        assert "<html" in page.read().decode().lower()
+    process.terminate()
+    _, logs = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert [json.loads(line)["event"] for line in logs.splitlines()][-1] == "stopped"  # nothing but JSON

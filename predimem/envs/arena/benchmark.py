@@ -55,6 +55,10 @@ class ArenaBenchmark(Benchmark):
     def all_tasks(self) -> tuple[str, ...]:
         return tuple(task.name for task in TASKS)
 
+    def describe(self, task: str) -> str:
+        known = task_of(task)
+        return f"{known.task_id:>2}  {known.category:<12}  {known.stages} stages  {known.variants[0].instruction}"
+
     def task_name(self, task: str) -> str:
         return task_of(task).name
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from predimem.envs.arena.task import Task
 from predimem.envs.arena.tasks import TASKS, task_of
+from predimem.rendering.maniskill import starting
 
 if TYPE_CHECKING:
     import gymnasium
@@ -63,6 +64,7 @@ def make(task: int | str | PathLike[str] | Task, horizon: int | None = None, **k
 
 def create(**kwargs: Any) -> ArenaEnv:
     """The entry point: only here is the simulator loaded."""
-    from predimem.envs.arena.scene.environment import ArenaEnv
+    with starting():
+        from predimem.envs.arena.scene.environment import ArenaEnv
 
-    return ArenaEnv(**kwargs)
+        return ArenaEnv(**kwargs)

@@ -44,7 +44,15 @@ class MikasaBenchmark(Benchmark):
         return suite.benchmark_version()
 
     def all_tasks(self) -> tuple[str, ...]:
-        raise ValueError("mikasa: say which --tasks to play, comma-separated, such as RememberColor9-VLA-v0")
+        raise ValueError(
+            "mikasa: say which --tasks to play, such as RememberColor9-VLA-v0; `predimem tasks` lists them"
+        )
+
+    def listed_tasks(self) -> tuple[str, ...]:
+        return suite.tasks()
+
+    def describe(self, task: str) -> str:
+        return suite.describe(task)
 
     def task_name(self, task: str) -> str:
         suite.check_task(task)

@@ -93,14 +93,22 @@ class FirstTouch:
         self._first: int | None = None
         self._wrong = 0.0
 
-    def update(self, state: Mapping[str, Any]) -> dict[str, float]:
-        """`wrong_first_touch` and, unless the target is hidden, `target_distance_m` at `state`."""
+    def update(self, state: Mapping[str, Any]) -> dict[str, float | str]:
+        """`wrong_first_touch` and, unless the target is hidden, `target_distance_m` at `state`.
+
+        At the step of a wrong first touch `mistake` says what was touched and what was right.
+        """
         distances = np.linalg.norm(state["objects_m"] - state["tcp_m"], axis=1)
+        mistake = ""
         if self._first is None and state["step"] >= state["appear_step"]:
             nearest = int(np.nanargmin(distances))
             if distances[nearest] < TOUCH_DISTANCE_M:
                 self._first = nearest
                 self._wrong = float(nearest != state["target_index"])
-        report = {"wrong_first_touch": self._wrong}
+                if self._wrong:
+                    mistake = f"touched the {state['labels'][nearest]}; the {state['target_label']} was right"
+        report: dict[str, float | str] = {"wrong_first_touch": self._wrong}
+        if mistake:
+            report["mistake"] = mistake
         target_m = float(distances[state["target_index"]])
         return report if np.isnan(target_m) else report | {"target_distance_m": target_m}

@@ -16,8 +16,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from predimem.core.progress import stage
+from predimem.core.suggestions import did_you_mean
 from predimem.core.types import Observation, StepResult
 from predimem.envs.mikasa import state as mikasa_state
+from predimem.envs.mikasa.expert import expert_subtask
 from predimem.rendering import maniskill as rendering
 
 CAMERAS = ("base_camera", "hand_camera")
@@ -38,17 +41,29 @@ def benchmark_version() -> str:
 @functools.cache
 def tasks() -> tuple[str, ...]:
     """All ids of the suite's VLA registry. Those of ShellGame* need an asset download of ManiSkill's."""
-    rendering.prepare()
-    import mikasa_robo_suite.vla.memory_envs  # noqa: F401  (registers the ids)
-    from mikasa_robo_suite.vla.utils.apply_wrappers import MIKASA_VLA_ENV_IDS
+    with stage("loading MIKASA-Robo"):
+        rendering.prepare()
+        import mikasa_robo_suite.vla.memory_envs  # noqa: F401  (registers the ids)
+        from mikasa_robo_suite.vla.utils.apply_wrappers import MIKASA_VLA_ENV_IDS
 
     return tuple(MIKASA_VLA_ENV_IDS)
+
+
+def describe(task: str) -> str:
+    """The instruction of a task of the suite, and how many control steps it has."""
+    tasks()
+    from mani_skill.utils.registration import REGISTERED_ENVS
+
+    spec = REGISTERED_ENVS[task]
+    return f"{spec.max_episode_steps} steps  {getattr(spec.cls, 'LANGUAGE_INSTRUCTION', '')}"
 
 
 def check_task(task: str) -> None:
     """Raises ValueError for an id that the suite does not have or whose assets are not on this machine."""
     if task not in tasks():
-        raise ValueError(f"unknown MIKASA task {task!r}; the suite has: {', '.join(tasks())}")
+        raise ValueError(
+            f"unknown MIKASA task {task!r}{did_you_mean(task, tasks())}; `predimem tasks --benchmark mikasa` lists all"
+        )
     from mani_skill.utils import assets
     from mani_skill.utils.registration import REGISTERED_ENVS
 
@@ -95,7 +110,8 @@ class MikasaEnvironment:
     replaces every action by zeros. The seed alone determines an episode.
 
     `info` of a step: `success_now`; for the Remember* tasks also `wrong_first_touch` (1.0 once the first
-    object that the TCP came within 5 cm of, after the objects reappeared, was not the target) and, while
+    object that the TCP came within 5 cm of, after the objects reappeared, was not the target), at the step
+    of such a touch `mistake` (what was touched, and what was right), `true_subtask` (see `expert`) and, while
     the target can be seen, `target_distance_m` from the TCP.
     """
 
@@ -146,7 +162,8 @@ class MikasaEnvironment:
         self._success = self._success or success_now
         report: dict[str, object] = {"success_now": success_now}
         if mikasa_state.has_objects(self.task_id):
-            report |= self._touches.update(self.privileged())
+            state = self.privileged()
+            report |= self._touches.update(state) | {"true_subtask": expert_subtask(state)}
         return StepResult(
             observation=observation_of(obs, self._step),
             terminated=bool(np.asarray(terminated).reshape(-1)[0]),
@@ -167,20 +184,21 @@ class MikasaEnvironment:
 
 
 def _make(task_id: str, quality: Rendering) -> Any:
-    backend = rendering.prepare()
-    import gymnasium
-    from mikasa_robo_suite.vla.utils.apply_wrappers import apply_mikasa_vla_wrappers
+    with rendering.starting():
+        backend = rendering.prepare()
+        import gymnasium
+        from mikasa_robo_suite.vla.utils.apply_wrappers import apply_mikasa_vla_wrappers
 
-    env = gymnasium.make(
-        task_id,
-        num_envs=1,
-        obs_mode="rgb",
-        control_mode=CONTROL_MODE,
-        reward_mode="none",
-        render_mode=None,
-        sim_backend="cpu",
-        render_backend=backend,
-    )
+        env = gymnasium.make(
+            task_id,
+            num_envs=1,
+            obs_mode="rgb",
+            control_mode=CONTROL_MODE,
+            reward_mode="none",
+            render_mode=None,
+            sim_backend="cpu",
+            render_backend=backend,
+        )
     if quality == "fast":
         rendering.decimate(env)
     return apply_mikasa_vla_wrappers(env, include_overlays=False)

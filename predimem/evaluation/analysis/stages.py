@@ -83,6 +83,16 @@ def draw_stages(draw: ImageDraw.ImageDraw, x: float, y: float, stages: tuple[Sta
         draw.text((x + 24, top), stage_text(stage), bright, ImageFont.load_default(15))
 
 
+def draw_stage_marks(draw: ImageDraw.ImageDraw, x: float, y: float, stages: tuple[Stage, ...]) -> None:
+    """Draw one mark for each stage in one row from (x, y) on, and how many were passed: where there is no room for
+    their names."""
+    for i, stage in enumerate(stages):
+        _draw_mark(draw, x + 20 * i, y, stage.state)
+    passed = sum(stage.state == PASSED for stage in stages)
+    words = f"{passed} of {len(stages)} stages passed"
+    draw.text((x + 20 * len(stages) + 6, y - 2), words, _COLOURS[TO_COME], ImageFont.load_default(15))
+
+
 def _draw_mark(draw: ImageDraw.ImageDraw, x: float, y: float, state: str) -> None:
     """A tick, a cross, an arrow back or an empty box, 14 px: the built-in font has no such signs."""
     colour = _COLOURS[state]

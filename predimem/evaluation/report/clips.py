@@ -16,7 +16,8 @@ import numpy as np
 
 from predimem.core.files import write_json
 from predimem.core.types import EpisodeResult, Observation, StepResult, Tick
-from predimem.evaluation.report.video import Film, KeyframeThumbnails, VideoRecorder
+from predimem.evaluation.report.thumbnails import KeyframeThumbnails
+from predimem.evaluation.report.video import Film, VideoRecorder
 from predimem.evaluation.run.player import Player
 
 CLIP_FILM = Film(every_steps=4, fps=10.0)

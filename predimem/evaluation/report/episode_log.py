@@ -40,6 +40,9 @@ class EpisodeLog:
     undue: (step, kind, label) of each stage that was achieved when it was not due
     states: the states of the stages after the last step, one letter each (see `stages`)
     failed_attempts: (step, kind) of each attempt that failed
+    mistakes: (step, in words) of each mistake that the environment reports itself
+    true_subtasks: for each control step the true subtask when the agent acted, where an environment without stages
+        tells it; else empty
     """
 
     instruction: str = ""
@@ -52,6 +55,8 @@ class EpisodeLog:
     undue: list[tuple[int, str, str]] = field(default_factory=list)
     states: str = ""
     failed_attempts: list[tuple[int, str]] = field(default_factory=list)
+    mistakes: list[tuple[int, str]] = field(default_factory=list)
+    true_subtasks: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.given_labels)
@@ -97,7 +102,7 @@ class LogRecorder:
 
     def on_reset(self, observation: Observation, instruction: str, episode_id: str) -> None:
         self.log, self._states = EpisodeLog(instruction), []
-        self._due = 0
+        self._due, self._true_subtask = 0, ""
 
     def on_step(self, observation: Observation, action: np.ndarray, tick: Tick, result: StepResult) -> None:
         log, info, step = self.log, result.info, len(self.log)
@@ -107,6 +112,7 @@ class LogRecorder:
             log.hz = 1 / seconds if seconds > 0 else log.hz
         log.given_labels.append(tick.subtask)
         log.due.append(self._due)
+        log.true_subtasks.append(self._true_subtask)
         if tick.plan_arrived:
             log.answers.append(_answer(tick, step))
         if tick.keyframe_steps != (log.keyframes[-1][1] if log.keyframes else ()):
@@ -115,9 +121,10 @@ class LogRecorder:
             kind, _, label = achieved.partition(": ")
             log.undue.append((step, kind, label))
         log.failed_attempts += [(step, kind) for kind in str(info.get("failed_attempts", "")).splitlines()]
+        log.mistakes += [(step, text) for text in str(info.get("mistake", "")).splitlines()]
         log.states = str(info.get("stage_states", ""))
         self._states.append(observation.state)
-        self._due = _number(info, "stage_due")
+        self._due, self._true_subtask = _number(info, "stage_due"), str(info.get("true_subtask", ""))
 
     def on_end(self, result: EpisodeResult) -> None:
         pass

@@ -14,8 +14,11 @@ from predimem.core.files import write_text
 from predimem.envs.benchmark import load_benchmark
 from predimem.evaluation.analysis.failures import CAUSES
 from predimem.evaluation.report.browser import browse
-from predimem.evaluation.report.charts import success_bars, timeline
+from predimem.evaluation.report.charts import success_bars
+from predimem.evaluation.report.episodes import as_shown
+from predimem.evaluation.report.page import template
 from predimem.evaluation.report.summary import means_note
+from predimem.evaluation.report.terms import TERMS
 
 AGENT_NOTES = {
     "oracle": "the scripted expert, which knows the true state: it shows what the task allows",
@@ -29,22 +32,16 @@ def write_report(
 ) -> Path:
     """Write `out`/report.html and return its path.
 
-    traces: the episodes to draw, as `recording` writes them, with an optional `thumbnails` (step -> camera -> data URI
-        of an image)
+    traces: the episodes to draw (see `episodes.load_traces`), as `recording` writes them, with an optional
+        `thumbnails` (step -> camera -> data URI of an image) and `mistake` (see `mistakes.Mistake`)
     studies: SVG files in `out`, which the page refers to
     """
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("predimem.evaluation.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"figure": _figure, "percent": _percent}
     agents, published = results["config"]["agents"], results["published"]
-    page = environment.get_template("report.html").render(
+    episodes = [as_shown(trace) for trace in traces]
+    drawn = {(trace["task"], trace["agent"], trace["seed"]) for trace in traces}
+    filmed = [record for record in results["episodes"] if record["video"]]
+    featured = [r for r in filmed if r["agent"] == agents[0] or (r["task"], r["agent"], r["seed"]) in drawn]
+    page = template("report.html").render(
         results=results,
         agents=agents,
         own=agents[0],
@@ -54,9 +51,10 @@ def write_report(
         agent_notes={agent: AGENT_NOTES.get(agent, "") for agent in agents} | results["config"].get("notes", {}),
         bars=success_bars(results),
         studies=studies,
-        planned=any(tick["plan_arrived"] for trace in traces for tick in trace["ticks"]),
-        timelines=[(trace, _outcome(trace), timeline(trace)) for trace in traces],
-        videos=[record for record in results["episodes"] if record["video"]],
+        planned=any(episode["planned"] for episode in episodes),
+        shown=episodes,
+        videos=[record for record in filmed if record in featured],
+        more_videos=[record for record in filmed if record not in featured],
         troubles=_troubles(results),
         failures=browse(results, out),
         **_diagnosis(results),
@@ -64,27 +62,11 @@ def write_report(
         long_episodes=load_benchmark(results["config"]["benchmark"]).long_episodes,
         provenance=json.dumps(results["provenance"], indent=2, ensure_ascii=False),
         config=json.dumps(results["config"], indent=2, ensure_ascii=False),
+        terms=TERMS,
     )
     path = Path(out) / "report.html"
     write_text(path, page)
     return path
-
-
-def load_traces(results: Mapping[str, Any], out: str | Path) -> list[dict[str, Any]]:
-    """For each task the trace of one episode of the first agent: filmed and successful if there is one."""
-    out, traces = Path(out), []
-    agent = results["config"]["agents"][0]
-    for task in results["results"]:
-        records = [
-            r
-            for r in results["episodes"]
-            if (r["task"], r["agent"]) == (task, agent) and r["trace"] and (out / r["trace"]).is_file()
-        ]
-        # A stable sort: among equals the first seed.
-        records.sort(key=lambda record: (record["video"] is None, record["status"] != "success"))
-        if records:
-            traces.append(json.loads((out / records[0]["trace"]).read_text()))
-    return traces
 
 
 def _verdict(results: Mapping[str, Any]) -> str:
@@ -93,7 +75,7 @@ def _verdict(results: Mapping[str, Any]) -> str:
     if mean["success"] is None:
         return f"{agent} finished no episode without an error: there is no success rate to report."
     text = (
-        f"{agent} succeeds in {mean['success']:.0%} of {mean['n']} episodes"
+        f"{agent} succeeds in {mean['success']:.0%} of {mean['n']} episode{'s' * (mean['n'] != 1)}"
         f"{f' (mean over {tasks} tasks)' if tasks > 1 else ''}, "
         f"95 % interval {mean['ci_low']:.0%} to {mean['ci_high']:.0%}."
     )
@@ -103,11 +85,6 @@ def _verdict(results: Mapping[str, Any]) -> str:
         if other != agent and figures["success"] is not None
     ]
     return text + (f" On the same seeds: {', '.join(others)}." if others else "")
-
-
-def _outcome(trace: Mapping[str, Any]) -> str:
-    result = trace.get("result") or {}
-    return f"{result.get('status', 'unfinished')} after {len(trace['ticks'])} steps"
 
 
 def _troubles(results: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -146,11 +123,3 @@ def _weights(provenance: Mapping[str, Any]) -> dict[str, str]:
 
 def _first_line(message: str) -> str:
     return (message or "no message").splitlines()[0]
-
-
-def _figure(value: float | None, digits: int = 2) -> str:
-    return "–" if value is None else f"{value:.{digits}f}"
-
-
-def _percent(value: float | None, digits: int = 0) -> str:
-    return "–" if value is None else f"{value:.{digits}%}"

@@ -54,6 +54,23 @@ class AgentFactory:
             return RandomAgent(environment.action_dim)
         return ExpertAgent(load_expert(self._benchmark.experts.agents[name])(environment))
 
+    def load(self, name: str) -> None:
+        """Load the models of the agent `name`, and check all of it that needs no environment.
+
+        Raises ValueError for an unknown agent or for an option of it, and SetupError if a model cannot be loaded.
+        """
+        check_agents([name], self._config.benchmark, self._config.agent_configs)
+        config = self._config.agent_configs.get(name)
+        if config is None:
+            return
+        if config.is_scripted:
+            self._check_scripted(config)
+        else:
+            self._policy(config.actor)
+        planner, _ = self._planner_and_memory(config)
+        if isinstance(planner, OracleSubtasks):
+            self._check_true_subtask()
+
     def set_threads(self) -> None:
         import torch
 
@@ -94,16 +111,22 @@ class AgentFactory:
         return DualSystemAgent(make_memory(memory), worker, policy, clock, environment.hold_action, self._config.agent)
 
     def _scripted(self, config: AgentConfig, environment: Any) -> Policy:
+        return load_expert(self._check_scripted(config))(environment, config)
+
+    def _check_scripted(self, config: AgentConfig) -> str:
         policies = self._benchmark.experts.policies
         if config.actor not in policies:
             known = ", ".join(policies) or "none"
             raise ValueError(f"{self._benchmark.name} has no scripted policy {config.actor!r}; it has: {known}")
-        return load_expert(policies[config.actor])(environment, config)
+        return policies[config.actor]
 
     def _true_subtask(self, environment: Any) -> Callable[[], str]:
+        return load_expert(self._check_true_subtask())(environment)
+
+    def _check_true_subtask(self) -> str:
         if self._benchmark.experts.subtask is None:
             raise ValueError(f"{self._benchmark.name} does not tell the true subtask, which planner `oracle` says")
-        return load_expert(self._benchmark.experts.subtask)(environment)
+        return self._benchmark.experts.subtask
 
     def _own_planner(self, config: AgentConfig) -> Planner:
         key = f"{config.planner} {config.planner_options}"

@@ -34,11 +34,15 @@ class BenchmarkPlayer:
         self._environments: dict[Key, Any] = {}
         self._agents: dict[tuple[str, Key], Agent] = {}
 
+    def load(self, agents: Sequence[str]) -> None:
+        for agent in agents:
+            self._factory.load(agent)
+
     def play(self, task: str, agent: str, seed: int, subscribers: Sequence[Subscriber] = ()) -> EpisodeResult:
         """Play one episode.
 
-        Raises ValueError for an unknown task or agent, WeightsError if weights are missing, and VulkanError if a
-        subscriber films (it has `every_steps`) and nothing can render.
+        Raises ValueError for an unknown task or agent, WeightsError if weights are missing, VulkanError if a
+        subscriber films (it has `every_steps`) and nothing can render, and OSError if the disk is full.
         """
         every = self._config.images_every(agent)
         if every is None:

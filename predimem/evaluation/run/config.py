@@ -11,7 +11,8 @@ from typing import Any
 from predimem.agent.clock import TimeConfig
 from predimem.agent.config import AgentConfig
 from predimem.agent.dual_system import DualSystemConfig
-from predimem.core.config import ConfigError, from_dict, merged, read_yaml, to_dict
+from predimem.core.config import ConfigError, from_dict, merged, read_yaml, tasks_as_text, to_dict
+from predimem.core.own_code import place_beside
 from predimem.core.seeds import EVALUATION_SEEDS_FROM
 from predimem.envs.benchmark import EnvironmentOptions, benchmark_key, load_benchmark
 from predimem.evaluation.analysis.studies import StudyConfig
@@ -92,6 +93,8 @@ class EvaluationFile:
     agent_configs: dict[str, AgentConfig] = field(default_factory=dict)
     studies: dict[str, StudyConfig] = field(default_factory=dict)
 
+    complete_data = staticmethod(tasks_as_text)
+
     def __post_init__(self) -> None:
         known = self.agent_configs
         unknown = sorted({name for study in self.studies.values() for name in study.values} - set(known))
@@ -125,12 +128,27 @@ def evaluation_settings(path: str | Path | None, given: Mapping[str, Any]) -> Ev
 def _base(path: str | Path | None, benchmark: str) -> dict[str, Any]:
     if path is not None:
         data = read_yaml(path)
-        return modern_settings(data, str(path)) if isinstance(data, dict) else data
+        return _with_planners_beside(modern_settings(data, str(path)), path) if isinstance(data, dict) else data
     own = load_benchmark(benchmark).config
     if own is None:
         return {}
-    data = modern_settings(read_yaml(own), own)
+    data = _with_planners_beside(modern_settings(read_yaml(own), own), own)
     return {name: data[name] for name in HOW_IT_IS_PLAYED if name in data}
+
+
+def _with_planners_beside(data: dict[str, Any], path: str | Path) -> dict[str, Any]:
+    """The settings of a file, where planners whose code lies beside it are named by their absolute places."""
+    agents = data.get("agent_configs")
+    if not isinstance(agents, dict):
+        return data
+    folder = Path(path).parent
+    located = {
+        name: agent | {"planner": place_beside(agent["planner"], folder)}
+        if isinstance(agent, dict) and isinstance(agent.get("planner"), str)
+        else agent
+        for name, agent in agents.items()
+    }
+    return data | {"agent_configs": located}
 
 
 def read_results(path: str | Path) -> dict[str, Any]:

@@ -15,7 +15,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from predimem.core.files import write_text
+from predimem.core.faults import SetupError
+from predimem.core.files import check_folder, write_text
+from predimem.core.progress import Bar, stage, watched
 from predimem.core.seeds import EVALUATION_SEEDS_FROM, refuse_training_seeds
 from predimem.envs.benchmark import load_benchmark
 from predimem.evaluation.analysis.categories import Categories, format_categories, markdown_table, summarise_categories
@@ -23,7 +25,8 @@ from predimem.evaluation.analysis.compact import compact_json
 from predimem.evaluation.analysis.diagnosis import diagnose, format_diagnosis
 from predimem.evaluation.analysis.studies import StudyConfig, draw_studies
 from predimem.evaluation.report.clips import choose_clips, read_clip
-from predimem.evaluation.report.report import load_traces, write_report
+from predimem.evaluation.report.episodes import load_traces
+from predimem.evaluation.report.report import write_report
 from predimem.evaluation.report.summary import compare, means_note, summarise, summarise_means
 from predimem.evaluation.report.video import Film
 from predimem.evaluation.run.jobs import EpisodeJob, EpisodeRecord, EvaluationError, Player, WorkerPool
@@ -31,7 +34,7 @@ from predimem.evaluation.run.journal import EvaluationJournal
 from predimem.evaluation.run.machine import machine, revision
 from predimem.evaluation.run.migrations import SCHEMA
 
-__all__ = ["EvaluationConfig", "EvaluationError", "Player", "format_table", "run_evaluation"]
+__all__ = ["EvaluationConfig", "EvaluationError", "Player", "errors_alone", "format_table", "run_evaluation"]
 
 
 @dataclass(frozen=True)
@@ -99,14 +102,18 @@ def run_evaluation(
     make_player: each worker process builds its own player with it, once; it must be picklable
     categories: category -> tasks, where the benchmark groups its tasks; they get figures and a table of their own
 
-    Raises EvaluationError if a player cannot be built, or if `out` holds another evaluation's episodes.
+    Raises EvaluationError if a player cannot be built, or if `out` holds another evaluation's episodes. Faults of the
+    set-up (`predimem.core.faults`) are raised as SetupError or OSError; they are no outcome of the episode that met
+    them, and the same call goes on with it. Models are loaded before the first environment is made.
     """
     out = Path(config.out)
+    check_folder(out)
     jobs = plan_jobs(config)
     began_s = time.monotonic()
     pool = WorkerPool(make_player, out, config.workers, config.episode_timeout_s)
     try:
-        provenance = pool.start()
+        with stage("starting the first worker"):
+            provenance = pool.start()
         common = {name: value for name, value in provenance.items() if name != "agent_configs"}
         identity = {"benchmark": load_benchmark(config.benchmark).name, "provenance": common}
         with EvaluationJournal(out, identity, config.overwrite, provenance.get("agent_configs")) as journal:
@@ -151,6 +158,19 @@ def plan_jobs(config: EvaluationConfig) -> list[EpisodeJob]:
     ]
 
 
+def errors_alone(results: dict[str, Any]) -> str:
+    """What to tell of agents all of whose episodes ended in an error; "" where there are none."""
+    agents = [agent for agent, mean in results["mean"].items() if mean["errors"] and not mean["n"]]
+    first = next((record for record in results["episodes"] if record["agent"] in agents), None)
+    if first is None:
+        return ""
+    reason = (first["message"] or "no message").splitlines()[0]
+    return (
+        f"every episode of {', '.join(agents)} ended in an error, the first one {first['task']} seed {first['seed']}: "
+        f"{reason}; when that is mended, the same command with --retry-errors plays them again"
+    )
+
+
 def format_table(results: dict[str, Any]) -> str:
     """The success table for a terminal, beside the best published figure of each task."""
     if "categories" in results:
@@ -187,11 +207,11 @@ def _cell(figures: dict[str, Any]) -> str:
 
 def _film_failures(config: EvaluationConfig, pool: WorkerPool, records: Sequence[EpisodeRecord]) -> None:
     """Film what is not filmed yet of the failures that the report shows."""
-    from tqdm import tqdm
-
     chosen = list(choose_clips(records, config.clips_per_cause))
     jobs = [EpisodeJob(c.task, c.seed, c.agent, clip=c) for c in chosen if read_clip(c, Path(config.out)) is None]
-    for done in tqdm(pool.play(jobs), total=len(jobs), unit="clip", dynamic_ncols=True, disable=not jobs):
+    if not jobs:
+        return
+    for done in watched(pool.play(jobs), len(jobs), "clips", at_once=config.workers):
         if done.get("message"):
             first = done["message"].splitlines()[0]
             print(f"no clip: {done['task']} {done['agent']} seed {done['seed']}: {first}")
@@ -207,15 +227,22 @@ def _play_missing(
     missing = [job for job in jobs if _is_missing(journal.records.get(job.key), config.retry_errors)]
     if not missing:
         return
-    commit, dirty = revision()
-    started = datetime.now(UTC).isoformat(timespec="seconds")
-    journal.begin({"started": started, "revision": commit, "dirty": dirty, "machine": machine()})
     keys = {job.key for job in missing}
     finished = [journal.records[job.key] for job in jobs if job.key not in keys]
+    played = f"of {len(jobs)} episodes played"
     try:
+        pool.load(tuple(dict.fromkeys(job.agent for job in missing)))
+        commit, dirty = revision()
+        started = datetime.now(UTC).isoformat(timespec="seconds")
+        journal.begin({"started": started, "revision": commit, "dirty": dirty, "machine": machine()})
         _play(pool, missing, finished, journal, config.horizons)
     except KeyboardInterrupt:
-        print(f"\ninterrupted: {len(finished)} of {len(jobs)} episodes played; the same command goes on")
+        print(f"\ninterrupted: {len(finished)} {played}; the same command goes on")
+        raise
+    except (SetupError, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None and error.filename is None:
+            error.filename = config.out
+        print(f"\nstopped: {len(finished)} {played}; when the fault is mended, the same command goes on")
         raise
 
 
@@ -227,19 +254,16 @@ def _play(
     horizons: Mapping[str, int],
 ) -> None:
     """Play what is missing, appending to `finished` and to the journal as the episodes end."""
-    from tqdm import tqdm
-
     total = len(finished) + len(missing)
-    with tqdm(total=total, initial=len(finished), unit="episode", dynamic_ncols=True) as bar:
-        bar.set_postfix_str(_running(finished))
+    with Bar(total, "episodes", done=len(finished), at_once=pool.size) as bar:
+        bar.show(_running(finished))
         for record in pool.play(sorted(missing, key=lambda job: -horizons.get(job.task, 0))):
             journal.add(record)
             finished.append(record)
             if record["status"] == "error":
                 first = (record["message"] or "no message").splitlines()[0]
-                bar.write(f"error: {record['task']} {record['agent']} seed {record['seed']}: {first}")
-            bar.set_postfix_str(_running(finished), refresh=False)
-            bar.update()
+                bar.note(f"error: {record['task']} {record['agent']} seed {record['seed']}: {first}")
+            bar.add(text=_running(finished))
 
 
 def _running(records: Sequence[EpisodeRecord]) -> str:

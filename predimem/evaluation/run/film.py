@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from predimem.core.progress import Bar
 from predimem.core.types import EpisodeResult, Observation, StepResult, Tick
 from predimem.evaluation.report.video import LONG_EPISODES, VideoRecorder
 from predimem.evaluation.run.jobs import Player
@@ -25,22 +25,20 @@ def film_episode(player: Player, task: str, agent: str, seed: int, path: Path) -
 
 
 class ProgressBar:
-    """A Subscriber that shows steps, stages and the subtask on the terminal."""
+    """A Subscriber that shows steps, stages and the subtask."""
 
     def __init__(self, title: str):
         self._title = title
-        self._bar: Any = None
+        self._bar: Bar | None = None
 
     def on_reset(self, observation: Observation, instruction: str, episode_id: str) -> None:
-        from tqdm import tqdm
-
-        self._bar = tqdm(desc=self._title, unit="step", mininterval=0.5, dynamic_ncols=True)
+        self._bar = Bar(None, "steps", self._title)
 
     def on_step(self, observation: Observation, action: np.ndarray, tick: Tick, result: StepResult) -> None:
         info = result.info
         stages = f"{info['stages_passed']}/{info['stages_total']} stages  " if "stages_total" in info else ""
-        self._bar.set_postfix_str(stages + tick.subtask, refresh=False)
-        self._bar.update()
+        assert self._bar is not None
+        self._bar.add(text=stages + tick.subtask)
 
     def on_end(self, result: EpisodeResult) -> None:
         if self._bar is not None:

@@ -17,13 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from predimem.agent.recording import TraceRecorder
-from predimem.core.files import write_json
+from predimem.core.faults import SetupError, setup_fault
+from predimem.core.files import check_folder, write_json
 from predimem.core.interfaces import Subscriber
 from predimem.core.types import EpisodeResult
 from predimem.evaluation.report.clips import Clip, film_clip
 from predimem.evaluation.report.episode_log import LogRecorder
+from predimem.evaluation.report.thumbnails import KeyframeThumbnails
 from predimem.evaluation.report.ticks import TickStatistics
-from predimem.evaluation.report.video import Film, KeyframeThumbnails, VideoRecorder
+from predimem.evaluation.report.video import Film, VideoRecorder
 from predimem.evaluation.run.fingerprint import TrajectoryFingerprint
 from predimem.evaluation.run.player import Player
 from predimem.evaluation.run.review import NO_REVIEW, review
@@ -61,8 +63,19 @@ class EpisodeJob(Job):
         return f"{folder}/{self.task}/{self.agent}/seed{self.seed:010d}{suffix}"
 
 
+@dataclass(frozen=True)
+class LoadJob:
+    """Load all that these agents are made of, once, before anything is simulated."""
+
+    agents: tuple[str, ...]
+    task: str = ""
+
+
 def play_job(player: Player, job: EpisodeJob, out: Path) -> EpisodeRecord:
-    """Play one episode, write its trace and its video under `out`, and sum it up as plain data."""
+    """Play one episode, write its trace and its video under `out`, and sum it up as plain data.
+
+    Raises what is behind a fault of the set-up, which is no outcome of the episode.
+    """
     recorder, statistics, thumbnails = TraceRecorder(), TickStatistics(), KeyframeThumbnails()
     trajectory = TrajectoryFingerprint()
     log = LogRecorder()
@@ -78,16 +91,18 @@ def play_job(player: Player, job: EpisodeJob, out: Path) -> EpisodeRecord:
     try:
         result = player.play(job.task, job.agent, job.seed, subscribers)
     except Exception as error:
+        if setup_fault(error) is not None:
+            raise
         message = f"{type(error).__name__}: {error}\n{traceback.format_exc(limit=-3)}"
         result = EpisodeResult(job.task, job.agent, job.seed, "error", 0, message=message)
+    reviewed = review(log, result, player.true_keyframes)
     trace = job.file("traces", ".json") if job.trace else None
     if trace is not None:
         data = {"task": job.task, "agent": job.agent, "seed": job.seed} | recorder.trace
-        write_json(out / trace, data | {"thumbnails": thumbnails.as_json()})
+        write_json(out / trace, data | {"mistake": reviewed["mistake"], "thumbnails": thumbnails.as_json()})
     if video is not None and not (out / video).is_file():
         video = None  # the episode crashed before its first step
     files = {"trace": trace, "video": video}
-    reviewed = review(log, result, player.true_keyframes)
     measured = {"trajectory": trajectory.value, "wall_s": time.perf_counter() - began_s}
     return episode_record(result) | statistics.numbers | reviewed | measured | files
 
@@ -111,6 +126,8 @@ class WorkerPool:
     """Plays jobs in up to `size` processes. `start` before `play`; `close` when done."""
 
     def __init__(self, make_player: Callable[[], Player], out: Path, size: int, timeout_s: float):
+        self._out = out
+        self.size = size
         self._pool = Pool(Processes(partial(_EpisodeHandler, make_player, out), out), size, timeout_s)
 
     def start(self) -> dict[str, Any]:
@@ -120,10 +137,24 @@ class WorkerPool:
         except WorkerError as error:
             raise EvaluationError(str(error)) from error
 
+    def load(self, agents: Sequence[str]) -> None:
+        """Let the first worker load the models of these agents, which it plays with afterwards.
+
+        Raises SetupError if they cannot be loaded, and EvaluationError if the worker fails otherwise.
+        """
+        for reply in self._pool.run(JobQueue([LoadJob(tuple(agents))])):
+            if reply.kind != "done":
+                raise EvaluationError(f"a worker failed while it loaded {', '.join(agents)} (see {LOG}): {reply.value}")
+
     def play(self, jobs: Sequence[EpisodeJob]) -> Iterator[EpisodeRecord]:
-        """Yield one record for each job, in the order in which they end."""
+        """Yield one record for each job, in the order in which they end.
+
+        Raises SetupError or OSError for a fault of the set-up, and EvaluationError if a worker cannot be built.
+        """
         try:
             for reply in self._pool.run(JobQueue(jobs)):
+                if reply.kind == "died":
+                    check_folder(self._out)  # on a full disk that is no fault of the episode
                 yield reply.value if reply.kind == "done" else _lost_record(reply)
         except WorkerError as error:
             raise EvaluationError(str(error)) from error
@@ -143,13 +174,21 @@ class _EpisodeHandler:
     def greeting(self) -> dict[str, Any]:
         return json.loads(json.dumps(self._player.provenance()))
 
-    def do(self, job: EpisodeJob) -> EpisodeRecord:
+    def do(self, job: EpisodeJob | LoadJob) -> EpisodeRecord | None:
+        if isinstance(job, LoadJob):
+            return self._load(job.agents)
         if job.clip is not None:
             return film_clip(self._player, job.clip, self._out)
         return play_job(self._player, job, self._out)
 
     def close(self) -> None:
         self._player.close()
+
+    def _load(self, agents: Sequence[str]) -> None:
+        try:
+            self._player.load(agents)
+        except ValueError as error:  # whatever is wrong before the first episode is to be mended first
+            raise SetupError(str(error)) from error
 
 
 def _lost_record(reply: Reply[EpisodeJob]) -> EpisodeRecord:

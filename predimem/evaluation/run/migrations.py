@@ -105,6 +105,8 @@ def modern_identity(identity: Mapping[str, Any]) -> tuple[dict[str, Any], dict[s
 
 def modern_agent(config: Mapping[str, Any]) -> dict[str, Any]:
     """An agent config with the options that came later than its results."""
+    if "planner" not in config:
+        return dict(config)
     return AGENT_DEFAULTS | dict(config) | ({"planner": "oracle"} if config["planner"] == "truth" else {})
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from datagen.decompose.agreement import own_task
 from predimem.agent.config import AgentConfig
-from predimem.agent.own_planner import memory_of
+from predimem.agent.own_planner import check_own_planner
+from predimem.core.suggestions import did_you_mean
 from predimem.core.weight_files import WeightsError, weights_folder
 from predimem.envs.benchmark import load_benchmark
 from predimem.evaluation.run.config import PlayConfig
@@ -23,7 +24,8 @@ def check_agents(names: Sequence[str], benchmark: str, configs: Mapping[str, Any
     for name in names:
         if name not in (*configs, *own):
             hint = "" if played.config is None else f"; the agents of {played.name} are in {played.config}"
-            raise ValueError(f"unknown agent {name!r}; there are: {', '.join((*configs, *own))}{hint}")
+            meant = did_you_mean(name, (*configs, *own))
+            raise ValueError(f"unknown agent {name!r}; there are: {', '.join((*configs, *own))}{hint}{meant}")
     for name in configs:
         if name in own:
             raise ValueError(f"agent_configs: {name!r} is an agent already; choose another name")
@@ -36,7 +38,7 @@ def check_weights(agents: Sequence[str], play: PlayConfig) -> None:
         for model in config.weights:
             weights_folder(play.weights, model)
         if config.has_own_planner:
-            memory_of(config.planner)
+            check_own_planner(config.planner, config.planner_options)
 
 
 def missing_weights(configs: Mapping[str, AgentConfig], root: str | None) -> dict[str, str]:

@@ -14,6 +14,13 @@ from predimem.core.types import EpisodeResult
 class Player(Protocol):
     """Plays episodes in one process: builds environments and models once each and keeps them."""
 
+    def load(self, agents: Sequence[str]) -> None:
+        """Load the models of these agents and check what can be checked without an environment.
+
+        Raises SetupError or ValueError for an agent that cannot play.
+        """
+        ...
+
     def play(self, task: str, agent: str, seed: int, subscribers: Sequence[Subscriber]) -> EpisodeResult: ...
 
     def true_keyframes(self, states: np.ndarray, hz: float) -> Sequence[int] | None:

@@ -10,19 +10,27 @@ import numpy as np
 from predimem.core.types import EpisodeResult
 from predimem.evaluation.analysis.aliasing import memory_errors
 from predimem.evaluation.analysis.failures import explain
+from predimem.evaluation.analysis.mistakes import first_mistake
 from predimem.evaluation.analysis.planner_figures import planner_counts
 from predimem.evaluation.analysis.retries import retry_counts
 from predimem.evaluation.report.episode_log import LogRecorder
 
 TrueKeyframes = Callable[[np.ndarray, float], Sequence[int] | None]
 
-NO_REVIEW: dict[str, Any] = {"failure": None, "memory_errors": None, "planner": None, "retries": None}
+NO_REVIEW: dict[str, Any] = {
+    "failure": None,
+    "mistake": None,
+    "memory_errors": None,
+    "planner": None,
+    "retries": None,
+}
 
 
 def review(recorder: LogRecorder, result: EpisodeResult, true_keyframes: TrueKeyframes | None = None) -> dict[str, Any]:
     """The review as JSON data. Each part is None where it does not apply; for an error all of them are.
 
     failure: see `failures.Failure`
+    mistake: see `mistakes.first_mistake`
     memory_errors: see `aliasing.MemoryErrors`
     planner: see `planner_figures.planner_counts`
     retries: see `retries.retry_counts`
@@ -34,9 +42,11 @@ def review(recorder: LogRecorder, result: EpisodeResult, true_keyframes: TrueKey
     if result.status == "error":
         return dict(NO_REVIEW)
     failure, errors = explain(log, result), memory_errors(log, result)
+    mistake = first_mistake(log, result.status == "failure", failure)
     true = true_keyframes(recorder.states, log.hz) if true_keyframes and log.has_planner else None
     return {
         "failure": failure.to_dict() if failure else None,
+        "mistake": mistake.to_dict() if mistake else None,
         "memory_errors": errors.to_dict() if errors else None,
         "planner": planner_counts(log, true),
         "retries": retry_counts(log),

@@ -23,7 +23,9 @@ def unseen_labels(benchmark: Benchmark, tasks: Sequence[str], play: PlayConfig) 
         if config.planner in (ORACLE, INSTRUCTION) or config.has_own_planner:
             continue
         known = _known(play.weights, config.planner)
-        for task in tasks if known is not None else ():
+        if known is None:
+            continue
+        for task in tasks:
             labels = list(dict.fromkeys(benchmark.subtasks(task) or ()))
             unseen = [label for label in labels if label not in known]
             if unseen:

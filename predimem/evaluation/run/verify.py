@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from predimem.core.config import differences
+from predimem.core.progress import stage, watched
 from predimem.evaluation.analysis.compact import episodes_of
 from predimem.evaluation.run.config import read_results
 from predimem.evaluation.run.jobs import EpisodeJob, EpisodeRecord, EvaluationError, Player, WorkerPool
@@ -112,18 +113,18 @@ def _play(
     provenance: dict[str, Any],
     path: str,
 ) -> dict[tuple[str, str, int], EpisodeRecord]:
-    from tqdm import tqdm
-
     jobs = [EpisodeJob(record["task"], record["seed"], record["agent"], trace=False) for record in drawn]
     pool = WorkerPool(make_player, out, workers, TIMEOUT_S)
     try:
-        before, now = _essential(provenance), _essential(pool.start())
+        with stage("starting the first worker"):
+            before, now = _essential(provenance), _essential(pool.start())
         if now != before:
             changed = ", ".join(differences(before, now))
             raise EvaluationError(f"{path} was played with something else: {changed}")
+        pool.load(sorted({record["agent"] for record in drawn}))
         again = {
             (record["task"], record["agent"], record["seed"]): record
-            for record in tqdm(pool.play(jobs), total=len(jobs), unit="episode", dynamic_ncols=True)
+            for record in watched(pool.play(jobs), len(jobs), "episodes", at_once=workers)
         }
     except BaseException:
         pool.close(kill=True)

@@ -24,7 +24,7 @@ def overview(engine: Engine) -> dict[str, Any]:
         "restarts": total(engine.metrics.s2_restarts),
         "server": {key: told[key] for key in ("cameras", "control_hz", "versions", "weights", "memory")},
         "keeps": engine.store is not None,
-        "sessions": [_line(session) for session in engine.sessions.all()],
+        "sessions": [_line(session) for session in engine.sessions.live()],
     }
 
 
@@ -59,6 +59,7 @@ def _line(session: Session) -> dict[str, Any]:
         "step": reply.get("step"),
         "subtask": reply.get("subtask"),
         "planner": reply.get("planner"),
+        "warning": session.warning,
         "resumed": reply.get("resumed", False),
         "idle_s": round(time.monotonic() - session.used_s, 1),
     }

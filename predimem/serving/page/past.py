@@ -16,7 +16,7 @@ from predimem.serving.store import EpisodeStore, StoredEpisode
 
 def past_episodes(engine: Engine) -> Page:
     """The last used first; those that are played at the moment are marked."""
-    playing = {session.episode_id for session in engine.sessions.all()}
+    playing = {session.episode_id for session in engine.sessions.live()}
     kept = [] if engine.store is None else engine.store.list()
     return json_page([episode | {"live": episode["episode_id"] in playing} for episode in kept])
 
@@ -39,6 +39,8 @@ def past_episode(engine: Engine, episode_id: str) -> Page:
             "id": stored.episode_id,
             "key": stored.key,
             "instruction": stored.instruction,
+            "outcome": stored.outcome,
+            "warning": engine.served.tasks.doubt(stored.instruction, engine.config.tasks),
             "end": max([*stored.image_steps, *(plan.step for plan in stored.plans)], default=0),
             "spans": spans,
             "answers": [(p.step, None if p.confidence is None else round(p.confidence, 3)) for p in stored.plans],

@@ -32,6 +32,12 @@ LOOKED = "O top_drawer, C top_drawer, O middle_drawer, C middle_drawer, O bottom
         (8, "M chocolate_pudding, P frying_pan, M tomato_sauce, R frying_pan, R frying_pan, P drainer"),
         (12, "O middle_drawer, M cookies, P marked_half, M chocolate_pudding, P middle_drawer, C middle_drawer"),
         (12, "O middle_drawer, M cookies, P middle_drawer_left"),
+        (
+            12,
+            "O middle_drawer, M cookies, P marked_half, M cookies, P marked_half, M cream_cheese, P middle_drawer",
+        ),
+        (20, "O microwave, M cookies, P marked_half, M chocolate_pudding, P marked_half, C microwave"),
+        (25, "M butter, P table, M cream_cheese, P table, M butter, P table"),
     ],
 )
 def test_what_can_be_done_has_no_faults(task: int, text: str) -> None:
@@ -43,6 +49,19 @@ def test_what_can_be_done_has_no_faults(task: int, text: str) -> None:
     [
         (1, "M cookies, M butter", "step 2 (Move butter): the gripper already holds cookies: place it first"),
         (1, "P basket_left", "step 1 (Place basket_left): the gripper holds nothing: Move to the object to be placed"),
+        (
+            12,
+            "O middle_drawer, M cookies, P marked_half, M chocolate_pudding, P marked_half",
+            "(Place marked_half): marked_half has room for one object, and cookies is in it already: Place it in "
+            "middle_drawer, where there is room beside",
+        ),
+        (
+            12,
+            "O middle_drawer, M cookies, P marked_half, M chocolate_pudding, P middle_drawer, M cream_cheese, "
+            "P middle_drawer_left",
+            "middle_drawer has room for 2 objects, and chocolate_pudding and cookies are in it already",
+        ),
+        (15, "M butter, P frying_pan, M milk, P frying_pan", "frying_pan has room for one object, and butter is in it"),
         (6, "R cookies", "step 1 (Pour cookies): the gripper holds nothing: Move to what is to be poured first"),
         (6, "M cookies, R cookies", "the gripper holds cookies, which does not pour; what pours: tomato_sauce, milk"),
         (11, "M cookies, P top_drawer", "top_drawer is closed: Open it before this object is picked up"),

@@ -91,7 +91,7 @@ def test_a_paraphrase_is_decomposed_rightly_or_refused(case: dict[str, Any]) -> 
 def test_how_many_paraphrases_are_taken() -> None:
     """These are the figures of docs/guides/data.md; by the tests above nothing is decomposed wrongly."""
     assert (len(KNOWN), len(KNOWN) * len(SMALL_CHANGES)) == (38, 456)
-    assert Counter(case["taken"] for case in PARAPHRASES) == {True: 7, False: 68}
+    assert Counter(case["taken"] for case in PARAPHRASES) == {True: 8, False: 67}
     assert {case["task_id"] for case in PARAPHRASES} == {task.task_id for task in TASKS}
 
 
@@ -117,6 +117,14 @@ def test_how_many_paraphrases_are_taken() -> None:
         (4, "Check all three drawers from top to bottom, then put the butter in the drawer that is occupied.",
          "Open top_drawer, Close top_drawer, Open middle_drawer, Close middle_drawer, Open bottom_drawer, "
          "Close bottom_drawer, Open occupied_drawer, Move butter, Place occupied_drawer"),
+        (12, "Open the middle drawer and put the cookies onto the red mat in it. Put the pudding beside them.",
+         "Open middle_drawer, Move cookies, Place marked_half, Move chocolate_pudding, Place middle_drawer"),
+        (1, "Put the cookies onto the red mat in one of the baskets and the sauce next to the cookies.",
+         "Move cookies, Place marked_basket, Move tomato_sauce, Place marked_basket"),
+        (11, "Open the top drawer and the middle drawer. Put the cookies into the top drawer. Leave the drawers open.",
+         "Open top_drawer, Open middle_drawer, Move cookies, Place top_drawer"),
+        (11, "Open the top drawer, leave it open, put the cookies in and close it.",
+         "Open top_drawer, Move cookies, Place top_drawer, Close top_drawer"),
         (20, "Put the cookies into the microwave, close it, and put the pudding in it.",
          "Open microwave, Move cookies, Place microwave, Close microwave, Open microwave, Move chocolate_pudding, "
          "Place microwave"),
@@ -139,7 +147,7 @@ def test_other_wishes_in_the_same_scenes(task: int, instruction: str, steps: str
         (1, "Don't put the cookies in the left basket.", "don't put cookies in left basket\" does not begin"),
         (1, "Put the cookies in the left basket, but first the butter.", "'but first butter' does not begin"),
         (1, "Put the cookies in the basket.", "'basket' as place may be basket_left or basket_right: say which one"),
-        (1, "Put the cookies in the left basket, the butter in the right one.", "'put butter in right one' does not"),
+        (1, "Put the cookies in the left basket, the butter in the right one.", "'butter in right one' does not"),
         (1, "Put the cookies in the red mat in the left basket.", "the red mat is not known to be in 'left basket'"),
         (1, "Put the cookies in the tomato sauce.", "'tomato sauce' as place may be nothing"),
         (1, "Put the cookies in the left basket, the butter in the right basket and the sauce in the same basket.",
@@ -159,9 +167,22 @@ def test_other_wishes_in_the_same_scenes(task: int, instruction: str, steps: str
         (11, "Turn on the microwave.", "'turn on microwave' does not begin"),
         (11, "Close the microwave.", "'microwave' is to be closed, but nothing stands open"),
         (11, "Open the top drawer and open the microwave, then close it.", "'it' is to be closed, but top_drawer or"),
-        (11, "Put the cookies into all drawers.", "does not begin"),
+        (11, "Put the cookies into all drawers.", "'middle drawer' as object may be nothing"),
         (12, "Open the top drawer and put the cookies onto the red mat in it.", "red mat is not known to be in 'it'"),
         (25, "Open the microwave twice.", "does not begin"),
+        (12, "Open the middle drawer and put the cookies on the red mat in it. Put the pudding where the cookies are.",
+         "marked_half has room for one object, and cookies is in it already: Place it in middle_drawer"),
+        (12, "Put the cookies in the middle drawer, the pudding in there and the cream cheese in the same drawer.",
+         "middle_drawer has room for 2 objects, and chocolate_pudding and cookies are in it already"),
+        (20, "Put the cookies onto the red mat in the microwave and the pudding beside them.", "or in the other half"),
+        (15, "Put the butter into the pan and the milk beside it.", "frying_pan has room for one object"),
+        (11, "Leave the drawers open.", "'drawers' is to be left open, but nothing is"),
+        (11, "Open the top drawer and leave the middle drawer open.", "to be left open, but top_drawer is"),
+        (11, "Open the drawers.", "'drawers' as joint may be bottom_drawer or middle_drawer or top_drawer"),
+        (6, "The sauce belongs in the drainer. Pour the sauce over the cookies twice.", "is moved again: say in which"),
+        (6, "The sauce goes in the drainer. Pour it over the cookies twice first.", "does not begin"),
+        (1, "The sauce.", "'sauce' does not begin"),
+        (1, "Put the sauce in.", "not clear what things are put in"),
         (25, "Move the butter or the cream cheese to the other plate.", "does not begin"),
         (25, "Move the butter from the left plate to the other plate.", "not known what lies in or on the left plate"),
         (25, "Move the butter from the top drawer to the left plate.", "not known what lies in or on the top drawer"),

@@ -139,13 +139,18 @@ def test_first_touch_by_hand() -> None:
             "tcp_m": np.array([tcp_x, 0, 0]),
             "objects_m": objects,
             "target_index": 1,
+            "labels": ("red cube", "teal cube"),
+            "target_label": "teal cube",
         }
 
     touch = FirstTouch()
     assert touch.update(state(1, 0.0)) == {"wrong_first_touch": 0.0}  # hidden: nothing to touch
     assert touch.update(state(2, 0.1)) == {"wrong_first_touch": 0.0, "target_distance_m": 0.1}
-    assert touch.update(state(3, 0.04))["wrong_first_touch"] == 1.0
-    assert touch.update(state(4, 0.2))["wrong_first_touch"] == 1.0  # the first touch counts
+    wrong = touch.update(state(3, 0.04))
+    assert wrong["wrong_first_touch"] == 1.0
+    assert wrong["mistake"] == "touched the red cube; the teal cube was right"
+    later = touch.update(state(4, 0.2))
+    assert later["wrong_first_touch"] == 1.0 and "mistake" not in later  # the first touch counts, and is told once
     other = FirstTouch()
     assert other.update(state(2, 0.16))["wrong_first_touch"] == 0.0
     assert other.update(state(3, 0.0))["wrong_first_touch"] == 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import imageio.v3 as imageio
@@ -12,9 +13,20 @@ import pytest
 from PIL import Image, ImageDraw
 
 from predimem.core.types import EpisodeResult, StepResult, Tick
-from predimem.evaluation.analysis.stages import PANEL_PX, ROW_PX, Stage, draw_stages, stage_text, stages_of
-from predimem.evaluation.report.video import BAD, GOOD, WARN, Film, KeyframeThumbnails, VideoRecorder
-from tests.evaluation.fake_player import CAMERAS, HORIZON, observation, play_frames, tick
+from predimem.evaluation.analysis.stages import (
+    PANEL_PX,
+    ROW_PX,
+    Stage,
+    draw_stage_marks,
+    draw_stages,
+    stage_text,
+    stages_of,
+)
+from predimem.evaluation.report.frame import BAD, GOOD, WARN, FrameDrawer, Layout, Scene
+from predimem.evaluation.report.pair import CAPTION_PX, RULE_PX, Half, side_by_side
+from predimem.evaluation.report.thumbnails import KeyframeThumbnails
+from predimem.evaluation.report.video import Film, VideoRecorder
+from tests.evaluation.fake_player import CAMERAS, HORIZON, MISTAKE_STEP, observation, play_frames, tick
 
 
 @pytest.mark.parametrize("status,colour", [("success", GOOD), ("failure", BAD), ("error", WARN)])
@@ -36,7 +48,7 @@ def test_a_video_can_be_watched(tmp_path: Path, status: str, colour: tuple[int, 
     # The strip of keyframes is empty before the first one is stored, then shows step 0 (and 5).
     strip = slice(height - 95, height - 65)
     assert abs(frames[3][strip, 15:25].astype(int).mean(axis=(0, 1)) - (0, 80, 1)).max() < 12
-    second = frames[9][strip, 10 + 124 + 5 : 10 + 124 + 15].astype(int).mean(axis=(0, 1))
+    second = frames[9][strip, 10 + 204 + 5 : 10 + 204 + 15].astype(int).mean(axis=(0, 1))
     assert abs(second - (50, 80, 1)).max() < 12
 
 
@@ -105,3 +117,59 @@ def test_thumbnails_hold_a_bounded_number_of_frames() -> None:
         assert len(thumbnails._frames) <= 4
     assert sorted(thumbnails.thumbnails) == [0, 5]
     assert all(not isinstance(p, np.ndarray) for cameras in thumbnails.thumbnails.values() for p in cameras.values())
+
+
+def test_the_first_mistake_is_marked_from_when_it_was_done_on(tmp_path: Path) -> None:
+    play_frames([VideoRecorder(tmp_path / "a.mp4", scale=4)], EpisodeResult("task", "a", 1, "failure", HORIZON))
+    play_frames([VideoRecorder(tmp_path / "b.mp4", scale=4)], EpisodeResult("task", "b", 1, "success", HORIZON))
+    failed, good = (list(imageio.imiter(tmp_path / name)) for name in ("a.mp4", "b.mp4"))
+    bar = slice(92 + 128 - 20, 92 + 128 - 10), slice(200, 260)  # at the foot of the cameras' images, beside the words
+    red = [abs(frame[bar].astype(int).mean(axis=(0, 1)) - BAD).max() < 40 for frame in failed[:HORIZON]]
+    assert red == [step >= MISTAKE_STEP for step in range(HORIZON)]
+    assert not any(abs(frame[bar].astype(int).mean(axis=(0, 1)) - BAD).max() < 40 for frame in good[:HORIZON])
+
+
+def test_a_wrong_subtask_is_written_in_red_with_the_one_that_is_due() -> None:
+    drawer = FrameDrawer(Layout(scale=4), "title", "do", has_memory=True)
+    scene = Scene(observation(9), tick(9), (), {})
+    right, wrong = drawer.draw(scene), drawer.draw(replace(scene, due="open middle drawer"))
+    assert right.shape == wrong.shape
+    head = wrong[50:85].reshape(-1, 3)
+    assert (head == BAD).all(axis=1).any() and not (right[50:85].reshape(-1, 3) == BAD).all(axis=1).any()
+
+
+def test_two_agents_stand_side_by_side_with_their_memory_below(tmp_path: Path) -> None:
+    """The second one ends sooner and stands still; the first one's keyframes are in rows, below the cameras."""
+    film = Film(fps=4.0, narrow=True)
+    first = EpisodeResult("task", "predimem", 1, "success", HORIZON)
+    play_frames([VideoRecorder(tmp_path / "a.mp4", film, scale=10)], first)
+    play_frames([VideoRecorder(tmp_path / "b.mp4", film, scale=10)], EpisodeResult("t", "b", 1, "failure", 4), False)
+    side_by_side(Half(tmp_path / "a.mp4", "with"), Half(tmp_path / "b.mp4", "without"), tmp_path / "pair" / "ab.mp4")
+    frames, alone = list(imageio.imiter(tmp_path / "pair" / "ab.mp4")), list(imageio.imiter(tmp_path / "a.mp4"))
+    assert len(frames) == len(alone) == HORIZON + 8
+    height, width = alone[0].shape[:2]
+    assert frames[0].shape == (height + CAPTION_PX, 2 * width + RULE_PX, 3)
+    assert abs(frames[9][CAPTION_PX:, :width].astype(int) - alone[9]).mean() < 4
+    assert abs(frames[-1][:, width + 4 :].astype(int) - frames[13][:, width + 4 :]).mean() < 2
+    # Keyframes of steps 0 and 5, both cameras of each: 124 px wide, 32 + 18 px below the cameras.
+    row = slice(CAPTION_PX + 92 + 320 + 60, CAPTION_PX + 92 + 320 + 160)
+    for left, colour in ((10, (0, 80, 1)), (134, (200, 0, 30)), (270, (50, 80, 1)), (394, (200, 50, 30))):
+        assert abs(frames[9][row, left + 10 : left + 110].astype(int).mean(axis=(0, 1)) - colour).max() < 12
+    assert list(tmp_path.joinpath("pair").iterdir()) == [tmp_path / "pair" / "ab.mp4"]
+
+
+def test_videos_of_two_rates_are_not_put_together(tmp_path: Path) -> None:
+    for name, fps in (("a", 4.0), ("b", 5.0)):
+        result = EpisodeResult("task", name, 1, "success", 2)
+        play_frames([VideoRecorder(tmp_path / f"{name}.mp4", Film(fps=fps, narrow=True))], result)
+    with pytest.raises(ValueError, match=r"the same rate, got 4\.0 and 5\.0"):
+        side_by_side(Half(tmp_path / "a.mp4", ""), Half(tmp_path / "b.mp4", ""), tmp_path / "ab.mp4")
+    assert not (tmp_path / "ab.mp4").exists()
+
+
+def test_a_narrow_video_shows_the_stages_as_marks(tmp_path: Path) -> None:
+    canvas = Image.new("RGB", (400, 30))
+    draw_stage_marks(ImageDraw.Draw(canvas), 0, 4, stages_of(STAGES))
+    for i, colour in enumerate((GOOD, WARN, BAD)):
+        assert (np.asarray(canvas)[:, 20 * i : 20 * i + 16].reshape(-1, 3).max(axis=0) == colour).all()
+    assert Film(narrow=True).layout(has_stages=True).keyframe_rows == 3

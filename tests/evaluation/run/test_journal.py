@@ -41,7 +41,12 @@ def test_of_the_arena_agents_are_lines_of_their_own(tmp_path: Path) -> None:
             assert list(journal.records) == [("T", "a", 900_000)] and journal.runs == [{"revision": "1"}]
             (record,) = journal.records.values()
             assert record["trajectory"] == "ab12" and record["failure"] == {"cause": "timeout", "given_label": "open"}
-    assert len((tmp_path / "episodes.jsonl").read_text().splitlines()) == 5, "the new agent, once"
+    lines = tmp_path / "episodes.jsonl"
+    assert len(lines.read_text().splitlines()) == 4, "nothing is noted before there is something to play"
+    for _ in range(2):
+        with EvaluationJournal(tmp_path, identity("arena", ARENA), agents={"told": TOLD, "new": NEW}) as journal:
+            journal.begin({"revision": "2"})
+    assert len(lines.read_text().splitlines()) == 4 + 1 + 2, "the new agent, once, and two runs"
     with pytest.raises(EvaluationError, match=r'told\.weights\.actor \(was "def", is "xyz"\)'):
         EvaluationJournal(tmp_path, identity("arena", ARENA), agents={"told": TOLD | {"weights": {"actor": "xyz"}}})
 
@@ -57,3 +62,14 @@ def test_of_mikasa_agents_were_built_in(tmp_path: Path) -> None:
     with pytest.raises(EvaluationError, match=r'predimem\.weights\.planner \(was "abc", is "xyz"\)'):
         other = {"predimem": NEW | {"weights": {"planner": "xyz", "actor": "def"}}}
         EvaluationJournal(tmp_path, identity("mikasa", {"rendering": "stock"}), agents=other)
+
+
+def test_an_option_that_came_later_does_not_cost_a_run(tmp_path: Path) -> None:
+    """The agents of today's journals, too, get the defaults of options that they were played without."""
+    agents = {"predimem": {name: value for name, value in NEW.items() if name not in ("prompt", "planner_options")}}
+    with EvaluationJournal(tmp_path, identity("arena", ARENA), agents=agents) as journal:
+        journal.begin({"revision": "1"})
+    with EvaluationJournal(tmp_path, identity("arena", ARENA), agents={"predimem": NEW}) as journal:
+        assert journal.runs == [{"revision": "1"}]
+    with pytest.raises(EvaluationError, match=r"predimem\.prompt"):
+        EvaluationJournal(tmp_path, identity("arena", ARENA), agents={"predimem": NEW | {"prompt": {"x": 1}}})

@@ -8,6 +8,7 @@ from importlib import import_module
 from os import PathLike
 
 from predimem.core.own_code import SUFFIX
+from predimem.core.suggestions import did_you_mean
 from predimem.envs.arena.task import Task
 from predimem.envs.arena.task_file import load_task
 
@@ -32,8 +33,9 @@ def task_of(key: int | str | PathLike[str] | Task) -> Task:
         if str(key) in (str(task.task_id), task.name, task.env_id):
             return task
     known = ", ".join(f"{task.task_id} {task.name}" for task in TASKS)
+    meant = did_you_mean(key, (task.name for task in TASKS))
     raise ValueError(
-        f"unknown arena task {key!r}: expected an id from 1 to {len(TASKS)}, a name, a Gymnasium id such as "
+        f"unknown arena task {key!r}{meant}: expected an id from 1 to {len(TASKS)}, a name, a Gymnasium id such as "
         f"{TASKS[0].env_id!r}, or the path of a task file (.py); there are: {known}"
     )
 

@@ -31,6 +31,7 @@ export class LiveView {
     this.place = h("span", { class: "place" });
     this.subtask = h("p", { class: "subtask", "aria-live": "polite" });
     this.note = h("p", { class: "note" });
+    this.warning = h("p", { class: "warning", role: "status" });
     this.meter = h("i");
     this.sure = h("b", {}, dash);
     this.facts = {
@@ -48,7 +49,7 @@ export class LiveView {
     this.element = h(
       "article",
       { class: "episode" },
-      h("div", { class: "head" }, this.title, h("p", { class: "sub" }, this.badge, h("code", {}, id), this.place, keeps && h("a", { class: "link", href: hash("past", id) }, "go back in it"))),
+      h("div", { class: "head" }, this.title, h("p", { class: "sub" }, this.badge, h("code", {}, id), this.place, keeps && h("a", { class: "link", href: hash("past", id) }, "go back in it")), this.warning),
       h(
         "div",
         { class: "now" },
@@ -76,6 +77,7 @@ export class LiveView {
     if (this.run !== episode.run) this.film.strip.replaceChildren();
     this.run = episode.run;
     text(this.title, episode.instruction ?? "");
+    text(this.warning, episode.warning ?? "");
     const idle = episode.idle_s > 3;
     this.badge.className = `badge ${idle ? "idle" : "live"}`;
     text(this.badge, idle ? `idle for ${Math.round(episode.idle_s)} s` : "live");

@@ -64,8 +64,7 @@ async function look() {
     if (!(view instanceof LiveView && view.id === live)) show(new LiveView(live, overview, byId("large")));
     view.draw(told.episode);
   } else if (live) {
-    const kept = past.episodes.some((episode) => episode.episode_id === live);
-    if (kept) location.replace(hash("past", live));
+    if (overview.keeps) location.replace(hash("past", live));
     else message("This session has ended", "Nothing of it is kept, since the server runs without --state-dir.");
   } else if (route.kind !== "past") welcome();
 }

@@ -34,7 +34,7 @@ export class PastView {
     this.element = h(
       "article",
       { class: "episode past" },
-      h("div", { class: "head" }, h("h1", {}, episode.instruction), h("p", { class: "sub" }, h("span", { class: "badge" }, "past"), h("code", {}, episode.id), this.place, live && h("a", { class: "link", href: hash("live", episode.id) }, "watch it live"))),
+      h("div", { class: "head" }, h("h1", {}, episode.instruction), h("p", { class: "sub" }, h("span", { class: `badge ${episode.outcome ?? ""}` }, episode.outcome ?? "past"), h("code", {}, episode.id), this.place, live && h("a", { class: "link", href: hash("live", episode.id) }, "watch it live")), h("p", { class: "warning" }, episode.warning)),
       h(
         "div",
         { class: "now" },

@@ -32,7 +32,7 @@ export function drawLive(sessions, route) {
     text(element.querySelector(".line"), session.subtask || "no subtask yet");
     text(element.querySelector(".when"), session.idle_s > IDLE_S ? `idle ${Math.round(session.idle_s)} s` : `step ${session.step ?? 0}`);
     element.classList.toggle("idle", session.idle_s > IDLE_S);
-    element.classList.toggle("trouble", (session.planner ?? "ok") !== "ok");
+    element.classList.toggle("trouble", (session.planner ?? "ok") !== "ok" || Boolean(session.warning));
     mark(element, session, route, "live");
   });
 }
@@ -51,7 +51,7 @@ export function drawPast(episodes, keeps, route) {
   const now = Date.now() / 1000;
   list(byId("past"), shown, (item) => item.id, (item) => entry("past", item), (element, item) => {
     text(element.querySelector("b"), item.instruction);
-    text(element.querySelector(".when"), item.live ? "live" : ago(now - item.used_s));
+    text(element.querySelector(".when"), item.live ? "live" : [item.outcome, ago(now - item.used_s)].filter(Boolean).join(", "));
     element.classList.toggle("live", item.live);
     mark(element, item, route, "past");
   });
