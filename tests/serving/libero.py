@@ -92,7 +92,7 @@ def play_observed(
     prompt: str,
     steps: int,
     replan_steps: int = 10,
-    make_ready: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+    make_ready: Callable[[Any], dict[str, Any]] | None = None,
 ) -> float:
     """As `play_raw`. make_ready: from the world's observation to the policy's, `policy_input` for LIBERO's."""
     ready: dict[str, Any] = {}
