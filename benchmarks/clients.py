@@ -156,12 +156,12 @@ def play_robomemarena(task: str, seed: int, port: int) -> None:
 def page(rows: list[list[str]], begun: Begun) -> str:
     """The page of docs/benchmarks/."""
     said = paragraph(
-        f"""Made with `python -m benchmarks.clients --out docs/benchmarks/clients.md`, which says what each client is: one
-        episode of each task through each client, one after another, against `{CONFIG}` with a state folder, in real
-        time. The seed of a task is the first one from 900000 on at which `predimem eval` with the agent `predimem`
-        succeeds (results/{RESULTS.name}). A reply is late where the server took more than {1000 * LATE_S:g} ms, one
-        control step; the message that ends an episode is answered, too. openpi's Runtime keeps to 20 control steps a
-        second where the machine allows it; the other two loops go as fast as the simulator."""
+        f"""Made with `python -m benchmarks.clients --out docs/benchmarks/clients.md`, which says what each is. Each
+        client plays one episode of each task, one after another, against `{CONFIG}` with a state folder, in real time.
+        The seed of a task is the first one from 900000 on at which `predimem eval` with the agent `predimem` succeeds
+        (results/{RESULTS.name}). A reply is late where the server took more than {1000 * LATE_S:g} ms, one control
+        step; the message that ends an episode is answered, too. openpi's Runtime keeps to 20 control steps a second
+        where the machine allows it; the other two loops go as fast as the simulator."""
     )
     return f"# Clients that are not ours\n\n{said}\n\n{paragraph(begun.line())}\n\n{table(HEAD, rows)}\n"
 

@@ -159,11 +159,13 @@ def test_an_error_is_no_failed_episode(server: ServerProcess, module: ModuleType
     assert "Episode failed" not in capsys.readouterr().out
 
 
-def test_an_episode_that_never_began(server: ServerProcess, module: ModuleType) -> None:
-    """Such as in the scripts of May 2026, which take an image for a truth value before they ask."""
+def test_an_episode_that_never_began(server: ServerProcess, module: ModuleType, capsys: Any) -> None:
+    """The scripts of May 2026 as they were published score 0 % for every policy; the run ends instead."""
     for finish in ("reset", "close"):
         adapter = module.build_adapter(port=server.port)
         adapter.reset()
+        assert play_raw(adapter, LiberoWorld(), "pick butter", steps=3, as_published=True) == 0
+        assert "Episode failed: The truth value of an array" in capsys.readouterr().out
         with pytest.raises(SystemExit, match="before they asked for an action"):
             getattr(adapter, finish)()
 
@@ -227,6 +229,18 @@ def test_a_server_that_forgot_the_episode(module: ModuleType, tmp_path: Path) ->
         pytest.raises(SystemExit, match="lost the memory of this episode"),
     ):
         adapter.observe(policy_input(world.observe()), "pick butter", 256)
+
+
+def test_an_actor_that_is_late_once(module: ModuleType, tmp_path: Path) -> None:
+    """The step whose reply missed its deadline is asked again, and no step is missing."""
+    with server_process(libero_command(slow_at=8, limits={"deadline_s": 0.4}), tmp_path / "log") as server:
+        server.wait_ready()
+        adapter = module.build_adapter(port=server.port)
+        adapter.reset()
+        world = LiberoWorld()
+        assert play_raw(adapter, world, "pick butter", steps=20) == 100
+        assert steps_of(world) == list(range(20))
+        assert server.metric('predimem_rejected_total{code="deadline"}') >= 1
 
 
 def test_refused_for_now(module: ModuleType, tmp_path: Path) -> None:

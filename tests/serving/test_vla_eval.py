@@ -136,7 +136,7 @@ def test_the_server_is_killed(tmp_path: Path) -> None:
 
 
 def test_errors_are_the_harness_s(server: ServerProcess) -> None:
-    """What cannot be played is an error of the episode, which vla-eval tells from a failure."""
+    """What cannot be played is an error of the episode, which vla-eval counts in `num_errors`."""
     made = model_server(server.port)
 
     async def play(wrong: dict[str, Any]) -> None:

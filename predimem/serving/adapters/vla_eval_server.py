@@ -36,7 +36,7 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 0.05, 2.0
 class RemoteModelServer(PredictModelServer):
     """host, port, api_key: of the server. action_format: what the benchmark calls the actions, such as
     "delta_xyz_euler_gripper"; the harness warns where its own differ. patience_s: how long the server, or its planner,
-    may be away before the episode counts as an error; the harness itself waits for `server.timeout` (30 s) at most."""
+    may be away before the episode ends as an error; the harness itself waits for `server.timeout` (30 s) at most."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class RemoteModelServer(PredictModelServer):
         return {"send_wrist_image": len(self._told["cameras"]) > 1, "send_state": True}
 
     def predict(self, obs: Observation, ctx: SessionContext) -> Action:
-        """The action of this control step. An error is one of the episode, which the harness tells from a failure."""
+        """The action of this control step. The harness counts an error of this method among its `num_errors`."""
         state = obs.get("states", obs.get("state"))
         if state is None:
             raise ValueError(f"the server wants a state; the benchmark sends {', '.join(map(str, obs))}")
