@@ -7,6 +7,7 @@ End the server at any moment, with kill -9 too, and start it again with the same
 """
 
 import argparse
+import re
 import sys
 import time
 
@@ -22,6 +23,8 @@ from websockets.exceptions import WebSocketException
 
 from predimem.envs.arena.benchmark import ARENA, ArenaOptions
 from predimem.envs.benchmark import EnvironmentRequest
+
+FOR_NOW = re.compile(r"^(busy|overloaded|deadline|draining): ", re.MULTILINE)
 
 
 class ArenaRobot(Environment):
@@ -60,10 +63,8 @@ class PatientPolicy(BasePolicy):
         self._place, self._patience_s, self._client = (host, port), patience_s, None
         self.metadata = self._ask(WebsocketClientPolicy.get_server_metadata)
 
-    def infer(self, obs: dict) -> dict:
-        return self._ask(
-            lambda client: client.infer(obs)
-        )  # the same step gets the same reply, however often it is sent
+    def infer(self, obs: dict) -> dict:  # a step that is sent twice gets the same reply twice
+        return self._ask(lambda client: client.infer(obs))
 
     def _ask(self, question):
         until = time.monotonic() + self._patience_s
@@ -71,14 +72,15 @@ class PatientPolicy(BasePolicy):
             try:
                 self._client = self._client or WebsocketClientPolicy(*self._place)
                 return question(self._client)
-            except (OSError, EOFError, WebSocketException, RuntimeError) as error:
-                for_now = ("busy:", "overloaded:", "deadline:", "draining:")
-                refused = isinstance(error, RuntimeError) and not any(f"\n{code}" in str(error) for code in for_now)
-                if refused or time.monotonic() > until:
+            except (OSError, EOFError, WebSocketException) as error:
+                lost, self._client = error, None
+            except RuntimeError as error:  # the server's own words, which begin with a code
+                if not FOR_NOW.search(str(error)):
                     raise
-                if not isinstance(error, RuntimeError) or "\ndraining:" in str(error):
-                    self._client = None
-                time.sleep(0.5)
+                lost = error
+            if time.monotonic() > until:
+                raise TimeoutError(f"no answer within {self._patience_s:g} s") from lost
+            time.sleep(0.5)
 
 
 def main() -> None:

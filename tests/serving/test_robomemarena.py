@@ -93,7 +93,9 @@ def test_observed_steps(server: ServerProcess, module: ModuleType, rows: int) ->
         assert steps_of(world) == list(range(21))
         assert mine(server, adapter)["reply"]["step"] == 20  # the memory saw every step, whatever was replayed
         np.testing.assert_allclose([row[4:] for row in world.acted[1:]], np.tile(STATE, (20, 1)), atol=1e-6)
-    adapter.close()
+    last = adapter._episode_id
+    adapter.close()  # the server is told that the last episode is over, as it was of the one before
+    assert last not in {session["episode_id"] for session in sessions(server)}
 
 
 def test_executed_is_sent(server: ServerProcess, module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
