@@ -2,7 +2,9 @@
 
     python -m benchmarks.clients --out docs/benchmarks/clients.md
 
-A server with `configs/serve_arena.yaml` is started, and each client plays one episode of each task:
+A server with `configs/serve_arena.yaml` is started, and each client plays one episode of each task. openpi's Runtime
+keeps to 20 control steps a second, so that its server is in real time. The other two loops are those of simulators, which
+wait for each reply; their server is in simulated time, with the latencies of configs/eval/arena.yaml.
 
 openpi, every step       examples/openpi_client.py: `openpi_client.runtime.Runtime` with a request at each control step
 openpi, chunks           the same through openpi's `ActionChunkBroker`
@@ -13,7 +15,7 @@ RoboMemArena             the loop of its evaluation scripts (8b77109, restated i
 
 The seed of a task is the first one from 900000 on at which `predimem eval` with the agent `predimem` succeeds, by
 results/arena_learned.json: what is asked is whether a client spoils what works without it, not how good the models are.
-Replies, late ones and plans are read from the server's metrics.
+Replies, late ones and plans are read from the server's metrics. With --clients, only their section of the page is new.
 """
 
 from __future__ import annotations
@@ -42,17 +44,36 @@ ADAPTERS = ROOT / "predimem/serving/adapters"
 CONFIG, RESULTS = "configs/serve_arena.yaml", ROOT / "results/arena_learned.json"
 PACKAGES = ("vla-eval", "openpi-client", "numpy", "pillow")
 LATE_S = 0.05  # a control step
-CLIENTS = ("openpi, every step", "openpi, chunks", "vla-eval", "RoboMemArena")
-HEAD = ("client", "task", "seed", "outcome", "control steps", "replies", "late", "plans/s", "control steps/s")
+REAL, SIMULATED = "Real time", "Simulated time"
+CLIENTS = {"openpi, every step": REAL, "openpi, chunks": REAL, "vla-eval": SIMULATED, "RoboMemArena": SIMULATED}
+TIME = {REAL: {"mode": "real"}, SIMULATED: {"mode": "simulated", "s1_latency_steps": 1, "s2_latency_steps": 4}}
+HEAD = (
+    "client",
+    "task",
+    "seed",
+    "outcome",
+    "control steps",
+    "of `predimem eval`",
+    "replies",
+    "late",
+    "plans/s",
+    "control steps/s",
+)
+SAID = f"""Made with `python -m benchmarks.clients --out docs/benchmarks/clients.md`, which says what each is. Each client plays
+one episode of each task, one after another, against `{CONFIG}` with a state folder. The seed of a task is the first one
+from 900000 on at which `predimem eval` with the agent `predimem` succeeds (results/{RESULTS.name}), and the control
+steps that it took there stand beside those of the client: in simulated time they have to be the same. A reply is late
+where the server took more than {1000 * LATE_S:g} ms, one control step; in simulated time it waits for the planner. The
+message that ends an episode is answered, too."""
 
 
-def first_success(task: str) -> int:
-    """The first seed at which the learned system succeeds."""
+def first_success(task: str) -> tuple[int, int]:
+    """The first seed at which the learned system succeeds, and the control steps that it takes."""
     from predimem.envs.arena.benchmark import ARENA
 
     groups = json.loads(RESULTS.read_text())["groups"]
     rows = next(g["rows"] for g in groups if g["agent"] == "predimem" and g["task"] == ARENA.task_name(task))
-    return min(seed for seed, status, *_ in rows if status == "success")
+    return min((seed, steps) for seed, status, steps, *_ in rows if status == "success")
 
 
 def vla_eval_python(folder: Path) -> Path:
@@ -110,7 +131,7 @@ def counted(server: ServerProcess) -> tuple[float, float, float]:
 
 
 def row(client: str, task: str, server: ServerProcess, args: argparse.Namespace) -> list[str]:
-    seed, before = first_success(task), counted(server)
+    (seed, usual), before = first_success(task), counted(server)
     said = play(client, task, seed, server, args)
     found = re.search(r"(success|failure) after (\d+) steps", said)
     if found is None:
@@ -119,7 +140,7 @@ def row(client: str, task: str, server: ServerProcess, args: argparse.Namespace)
     steps, seconds = int(found[2]), played_s(server)
     late = f"{replies - in_time:.0f} ({100 * (replies - in_time) / replies:.0f} %)"
     rates = f"{plans / seconds:.1f}", f"{steps / seconds:.1f}"
-    return [client, task, str(seed), found[1], str(steps), f"{replies:.0f}", late, *rates]
+    return [client, task, str(seed), found[1], str(steps), str(usual), f"{replies:.0f}", late, *rates]
 
 
 def played_s(server: ServerProcess) -> float:
@@ -153,17 +174,24 @@ def play_robomemarena(task: str, seed: int, port: int) -> None:
     print(f"{'success' if world.success else 'failure'} after {world.steps} steps")
 
 
-def page(rows: list[list[str]], begun: Begun) -> str:
-    """The page of docs/benchmarks/."""
-    said = paragraph(
-        f"""Made with `python -m benchmarks.clients --out docs/benchmarks/clients.md`, which says what each is. Each
-        client plays one episode of each task, one after another, against `{CONFIG}` with a state folder, in real time.
-        The seed of a task is the first one from 900000 on at which `predimem eval` with the agent `predimem` succeeds
-        (results/{RESULTS.name}). A reply is late where the server took more than {1000 * LATE_S:g} ms, one control
-        step; the message that ends an episode is answered, too. openpi's Runtime keeps to 20 control steps a second
-        where the machine allows it; the other two loops go as fast as the simulator."""
-    )
-    return f"# Clients that are not ours\n\n{said}\n\n{paragraph(begun.line())}\n\n{table(HEAD, rows)}\n"
+def section(time: str, args: argparse.Namespace) -> str:
+    """What the clients that are played in this time do."""
+    begun, rows = Begun.now(), []
+    with tempfile.TemporaryDirectory() as folder:
+        with shipped_server(Path(folder), CONFIG, state={"dir": f"{folder}/state"}, time=TIME[time]) as server:
+            for client in (client for client in args.clients if CLIENTS[client] == time):
+                for task in args.tasks:
+                    rows.append(row(client, task, server, args))
+                    progress(" | ".join(rows[-1]))
+    return f"{paragraph(begun.line())}\n\n{table(HEAD, rows)}"
+
+
+def merged(text: str, made: dict[str, str]) -> str:
+    """The page with the sections that were made in place of its own."""
+    old = dict(block.split("\n\n", 1) for block in text.split("\n## ")[1:])
+    sections = {time: made.get(time, old.get(time, "")).strip() for time in TIME}
+    body = "".join(f"\n## {time}\n\n{words}\n" for time, words in sections.items() if words)
+    return f"# Clients that are not ours\n\n{paragraph(SAID)}\n{body}"
 
 
 def main() -> None:
@@ -179,14 +207,8 @@ def main() -> None:
     if args.robomemarena:
         return play_robomemarena(args.task, int(args.seed), int(args.port))
     args.venv = args.venv.resolve()
-    begun, rows = Begun.now(), []
-    with tempfile.TemporaryDirectory() as folder:
-        with shipped_server(Path(folder), CONFIG, state={"dir": f"{folder}/state"}) as server:
-            for client in args.clients:
-                for task in args.tasks:
-                    rows.append(row(client, task, server, args))
-                    progress(" | ".join(rows[-1]))
-        text = page(rows, begun)
+    made = {time: section(time, args) for time in TIME if time in {CLIENTS[client] for client in args.clients}}
+    text = merged(args.out.read_text() if args.out and args.out.exists() else "", made)
     print(text)
     if args.out:
         args.out.write_text(text)
