@@ -3,8 +3,9 @@
     python -m benchmarks.clients --out docs/benchmarks/clients.md
 
 A server with `configs/serve_arena.yaml` is started, and each client plays one episode of each task. openpi's Runtime
-keeps to 20 control steps a second, so that its server is in real time. The other two loops are those of simulators, which
-wait for each reply; their server is in simulated time, with the latencies of configs/eval/arena.yaml.
+keeps to 20 control steps a second, so that its server is in real time. The other two loops are those of simulators,
+which wait for each reply; their server is in simulated time, with the latencies of configs/eval/arena.yaml, and they
+have to take the very steps that `predimem eval` takes on the same machine.
 
 openpi, every step       examples/openpi_client.py: `openpi_client.runtime.Runtime` with a request at each control step
 openpi, chunks           the same through openpi's `ActionChunkBroker`
@@ -32,6 +33,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +43,8 @@ from tests.serving.support import ServerProcess, free_port
 
 ROOT = Path(__file__).resolve().parents[1]
 ADAPTERS = ROOT / "predimem/serving/adapters"
-CONFIG, RESULTS = "configs/serve_arena.yaml", ROOT / "results/arena_learned.json"
+CONFIG, EVALUATION = "configs/serve_arena.yaml", "configs/eval/arena.yaml"
+RESULTS = ROOT / "results/arena_learned.json"
 PACKAGES = ("vla-eval", "openpi-client", "numpy", "pillow")
 LATE_S = 0.05  # a control step
 REAL, SIMULATED = "Real time", "Simulated time"
@@ -59,21 +62,43 @@ HEAD = (
     "plans/s",
     "control steps/s",
 )
-SAID = f"""Made with `python -m benchmarks.clients --out docs/benchmarks/clients.md`, which says what each is. Each client plays
-one episode of each task, one after another, against `{CONFIG}` with a state folder. The seed of a task is the first one
-from 900000 on at which `predimem eval` with the agent `predimem` succeeds (results/{RESULTS.name}), and the control
-steps that it took there stand beside those of the client: in simulated time they have to be the same. A reply is late
-where the server took more than {1000 * LATE_S:g} ms, one control step; in simulated time it waits for the planner. The
-message that ends an episode is answered, too."""
+SAID = f"""Made with `python -m benchmarks.clients --out docs/benchmarks/clients.md`, which says what each client is.
+Each plays one episode of each task, one after another, against `{CONFIG}` with a state folder. The seed of a task is
+the first one from 900000 on at which `predimem eval` with the agent `predimem` succeeds (results/{RESULTS.name}). The
+control steps that it takes there on the same machine stand beside those of the client; in simulated time they have to
+be the same. A reply is late where the server took more than {1000 * LATE_S:g} ms, one control step; in simulated time
+it waits for the planner. The message that ends an episode is answered, too."""
 
 
-def first_success(task: str) -> tuple[int, int]:
-    """The first seed at which the learned system succeeds, and the control steps that it takes."""
+def first_success(task: str) -> int:
+    """The first seed at which the learned system succeeds."""
     from predimem.envs.arena.benchmark import ARENA
 
     groups = json.loads(RESULTS.read_text())["groups"]
     rows = next(g["rows"] for g in groups if g["agent"] == "predimem" and g["task"] == ARENA.task_name(task))
-    return min((seed, steps) for seed, status, steps, *_ in rows if status == "success")
+    return min(seed for seed, status, *_ in rows if status == "success")
+
+
+@cache
+def evaluated(task: str, seed: int) -> str:
+    """The control steps that `predimem eval` takes on this machine; other processors round otherwise."""
+    with tempfile.TemporaryDirectory() as folder:
+        options = [
+            "--tasks",
+            task,
+            "--agent",
+            "predimem",
+            "--episodes",
+            "1",
+            "--seed-start",
+            str(seed),
+            "--out",
+            folder,
+        ]
+        output([sys.executable, "-m", "predimem.cli", "eval", "--config", EVALUATION, *options], dict(os.environ))
+        [group] = json.loads((Path(folder) / "compact.json").read_text())["groups"]
+    [[_, status, steps, *_]] = group["rows"]
+    return str(steps) if status == "success" else f"{steps} ({status})"
 
 
 def vla_eval_python(folder: Path) -> Path:
@@ -131,7 +156,8 @@ def counted(server: ServerProcess) -> tuple[float, float, float]:
 
 
 def row(client: str, task: str, server: ServerProcess, args: argparse.Namespace) -> list[str]:
-    (seed, usual), before = first_success(task), counted(server)
+    seed = first_success(task)
+    usual, before = evaluated(task, seed), counted(server)
     said = play(client, task, seed, server, args)
     found = re.search(r"(success|failure) after (\d+) steps", said)
     if found is None:
@@ -140,7 +166,7 @@ def row(client: str, task: str, server: ServerProcess, args: argparse.Namespace)
     steps, seconds = int(found[2]), played_s(server)
     late = f"{replies - in_time:.0f} ({100 * (replies - in_time) / replies:.0f} %)"
     rates = f"{plans / seconds:.1f}", f"{steps / seconds:.1f}"
-    return [client, task, str(seed), found[1], str(steps), str(usual), f"{replies:.0f}", late, *rates]
+    return [client, task, str(seed), found[1], str(steps), usual, f"{replies:.0f}", late, *rates]
 
 
 def played_s(server: ServerProcess) -> float:
@@ -177,12 +203,14 @@ def play_robomemarena(task: str, seed: int, port: int) -> None:
 def section(time: str, args: argparse.Namespace) -> str:
     """What the clients that are played in this time do."""
     begun, rows = Begun.now(), []
-    with tempfile.TemporaryDirectory() as folder:
-        with shipped_server(Path(folder), CONFIG, state={"dir": f"{folder}/state"}, time=TIME[time]) as server:
-            for client in (client for client in args.clients if CLIENTS[client] == time):
-                for task in args.tasks:
-                    rows.append(row(client, task, server, args))
-                    progress(" | ".join(rows[-1]))
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        shipped_server(Path(folder), CONFIG, state={"dir": f"{folder}/state"}, time=TIME[time]) as server,
+    ):
+        for client in (client for client in args.clients if CLIENTS[client] == time):
+            for task in args.tasks:
+                rows.append(row(client, task, server, args))
+                progress(" | ".join(rows[-1]))
     return f"{paragraph(begun.line())}\n\n{table(HEAD, rows)}"
 
 
