@@ -11,15 +11,16 @@ import statistics
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 from unittest import mock
 
 import numpy as np
 
 from memory_bank.config import MemoryConfig
 from memory_bank.contract import MemoryFault
-from memory_bank.made_up import HZ, MadeUpEpisode, check_frames, play, told
+from memory_bank.made_up import MadeUpEpisode, check_frames, play, told
 from memory_bank.own import HostedMemory, own_memory
 from predimem.core.types import MemorySnapshot
 
@@ -135,10 +136,10 @@ def reset_forgets(config: MemoryConfig) -> None:
 
 def two_at_once(config: MemoryConfig) -> None:
     """Two robots, each with a memory of its own, do not disturb each other."""
-    alone = [told(snapshot) for snapshot in play(_hosted(config), MadeUpEpisode(5), STEPS)]
-    first, other = play(_hosted(config), MadeUpEpisode(5), STEPS), play(_hosted(config), MadeUpEpisode(6), STEPS)
-    for step, (snapshot, _) in enumerate(zip(first, other, strict=True)):
-        if told(snapshot) != alone[step]:
+    alone = [[told(s) for s in play(_hosted(config), MadeUpEpisode(seed), STEPS)] for seed in (5, 6)]
+    both = (play(_hosted(config), MadeUpEpisode(seed), STEPS) for seed in (5, 6))
+    for step, snapshots_now in enumerate(zip(*both, strict=True)):
+        if [told(snapshot) for snapshot in snapshots_now] != [snapshots[step] for snapshots in alone]:
             raise MemoryFault(
                 f"at step {step} a memory shows something else because another one exists: they share something, "
                 "such as an attribute of the class or a mutable default"
@@ -162,15 +163,13 @@ def same_twice(config: MemoryConfig) -> None:
 def growth(config: MemoryConfig) -> None:
     """A long episode takes no more memory and no more time for a control step than a short one."""
     capped = replace(config, keyframe_capacity=config.keyframe_capacity or 8)
-    memory, episode, seconds, sizes = _hosted(capped), MadeUpEpisode(8), [], []
+    memory, episode, sizes = _hosted(capped), MadeUpEpisode(8), []
+    seconds: list[float] = []
     tracemalloc.start()
     try:
-        began = time.perf_counter()
-        for step, _ in enumerate(play(memory, episode, LONG_STEPS)):
-            seconds.append(time.perf_counter() - began)
+        for step, _ in enumerate(play(memory, episode, LONG_STEPS, seconds)):
             if step in (LONG_STEPS // 2, LONG_STEPS - 1):
                 sizes.append(tracemalloc.get_traced_memory()[0])
-            began = time.perf_counter()
     finally:
         tracemalloc.stop()
     image = sum(camera.nbytes for camera in episode.observation(0).images.values())
@@ -180,12 +179,12 @@ def growth(config: MemoryConfig) -> None:
             f"in the second half of {LONG_STEPS} control steps the memory grew by as much as {grown:.0f} images take: "
             "something is kept of every step; a deque with maxlen forgets"
         )
-    quarter = len(seconds) // 4
-    early, late = statistics.median(seconds[quarter : 2 * quarter]), statistics.median(seconds[-quarter:])
+    tenth = len(seconds) // 10
+    early, late = statistics.median(seconds[tenth : 2 * tenth]), statistics.median(seconds[-tenth:])
     if late > SLOWER * early + 50e-6:
         raise MemoryFault(
             f"a control step took {1e3 * early:.2f} ms early and {1e3 * late:.2f} ms late in {LONG_STEPS} control "
-            "steps: do something of which the cost does not depend on the length of the episode"
+            "steps: its cost must not depend on the length of the episode"
         )
 
 
@@ -244,10 +243,6 @@ def _compare(memory: HostedMemory, fresh: HostedMemory, what: str) -> None:
 def _hurried_clock() -> Iterator[None]:
     """A machine that is so slow that ten seconds pass whenever somebody looks at the clock."""
     now = iter(range(1_000_000, 1_000_000_000, 10))
-    with ExitStack() as patches:
-        for name in ("time", "monotonic", "perf_counter"):
-            patches.enter_context(mock.patch.object(time, name, lambda: float(next(now))))
+    clocks: Any = {name: lambda: float(next(now)) for name in ("time", "monotonic", "perf_counter")}
+    with mock.patch.multiple(time, **clocks):
         yield
-
-
-assert HZ == 20.0  # LONG_STEPS says minutes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -32,13 +33,12 @@ class MadeUpEpisode:
         self._state = np.zeros(7, np.float32)
 
     def observation(self, step: int) -> Observation:
-        for place, (camera, image) in enumerate(self._buffers.items()):
+        for place, image in enumerate(self._buffers.values()):
             rng = np.random.default_rng([self.seed, step // SCENE_STEPS, place])
             image[:] = rng.integers(0, 256, (1, 1, 3), np.uint8)
             top = 2 * (step % (self._shape[0] // 4))
             image[top : top + 6, 4:12] = rng.integers(0, 256, 3, np.uint8)
             image[0, :2] = step % 251, step // 251 % 251, place  # no two steps look the same
-            del camera
         self._state[:] = step
         return Observation(step, dict(self._buffers), self._state, self.time_s(step))
 
@@ -46,20 +46,29 @@ class MadeUpEpisode:
         return step / HZ
 
 
-def play(memory: FullMemory, episode: MadeUpEpisode, steps: int) -> Iterator[MemorySnapshot]:
+def play(
+    memory: FullMemory, episode: MadeUpEpisode, steps: int, seconds: list[float] | None = None
+) -> Iterator[MemorySnapshot]:
     """Reset the memory and play an episode to it; the snapshot of every control step.
 
     The planner's nominations come late, some twice and some of steps that nobody remembers any more.
+
+    seconds: gets the time that each control step took.
     """
+    seconds = [] if seconds is None else seconds
     rng = random.Random(episode.seed)
     memory.reset(f"episode-{episode.seed}", f"do number {episode.seed}")
     for step in range(steps):
-        memory.observe(episode.observation(step))
+        observation = episode.observation(step)
+        began = time.perf_counter()
+        memory.observe(observation)
         if step % 10 == LAG_STEPS:
             seen = rng.randrange(max(0, step - 15), step + 1)
             memory.nominate([rng.choice((seen, seen, seen, 0))] * rng.choice((1, 2)))
             memory.note_subtask(f"subtask {step // SCENE_STEPS}")
-        yield memory.snapshot()
+        snapshot = memory.snapshot()
+        seconds.append(time.perf_counter() - began)
+        yield snapshot
 
 
 def told(snapshot: MemorySnapshot) -> object:

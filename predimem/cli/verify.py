@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(no_args_is_help=True, help="Check a model against an independent reference.")
+app = typer.Typer(no_args_is_help=True, help="Check a model against an independent reference, or a memory of your own.")
 
 
 @app.command("actor")
@@ -28,6 +28,40 @@ def verify_actor(
         print(f"{name}: max abs error {error:.2e}")
     if max(errors.values()) > TOLERANCE:
         raise SystemExit(f"predimem: the actor differs from the reference by more than {TOLERANCE:g}")
+
+
+@app.command("memory")
+def verify_memory(
+    memory: Annotated[
+        str, typer.Argument(help="The class: path/to/file.py:Class, or package.module:Class.", show_default=False)
+    ],
+    options: Annotated[str, typer.Option(help="Its options as YAML, such as '{seconds: 5}'.")] = "{}",
+    config: Annotated[
+        Path | None, typer.Option(help="Recipe (configs/planner/) whose window is used; default: 5 timesteps in a row.")
+    ] = None,
+) -> None:
+    """Check that a memory of your own keeps the contract (docs/guides/own-memory.md), on made-up episodes."""
+    import yaml
+
+    from memory_bank import MemoryConfig
+    from memory_bank.conformance import check_memory, milliseconds_of_a_step
+    from predimem.core.config import ConfigError, from_dict, read_yaml
+
+    try:
+        given = yaml.safe_load(options) or {}
+    except yaml.YAMLError as error:
+        raise ConfigError(f"--options: expected YAML such as '{{seconds: 5}}', got {options!r}: {error}") from error
+    data = {} if config is None else read_yaml(config).get("memory", {})
+    settings = from_dict(MemoryConfig, data | {"implementation": memory, "options": given}, "memory")
+    faults = 0
+    for finding in check_memory(settings):
+        print(f"{'FAULT' if finding.fault else 'ok   '}  {finding.check}", flush=True)
+        if finding.fault:
+            faults += 1
+            print(f"       {finding.fault}")
+    if faults:
+        raise SystemExit(f"predimem: {memory} breaks the contract in {faults} way{'s' * (faults > 1)}")
+    print(f"A control step with two cameras of 128 px takes {milliseconds_of_a_step(settings):.2f} ms.")
 
 
 @app.command("planner")

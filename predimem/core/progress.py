@@ -71,6 +71,7 @@ def stage(text: str, stream: TextIO | None = None, every_s: float = EARLY_LINE_E
         _Shown.report(text)
         yield
         return
+    _Shown.announced.add(text)
     say(text, stream)
     began_s, over = time.monotonic(), threading.Event()
 
@@ -255,7 +256,7 @@ def _draw(bar: Bar, total: int | None, done: int, title: str, delay_s: float, st
     class Drawn(tqdm):
         @property
         def format_dict(self) -> dict[str, Any]:
-            return super().format_dict | {"time": bar.time, "text": bar.text}
+            return {**super().format_dict, "time": bar.time, "text": bar.text}
 
     counted = "{desc}{n_fmt} " if total is None else "{desc}{percentage:3.0f}% |{bar}| {n_fmt}/{total_fmt} "
     return Drawn(

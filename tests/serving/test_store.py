@@ -21,6 +21,7 @@ from memory_bank import MemoryConfig
 from predimem.core.types import Frame, Observation, Plan
 from predimem.serving.bank import SessionBank, restore
 from predimem.serving.config import StateConfig
+from predimem.serving.page.past import keyframes_held
 from predimem.serving.store import EpisodeStore, NotOwner, StoreError
 
 CONFIG = StateConfig(sync=False, episodes=3)
@@ -208,3 +209,28 @@ def test_processes_share_a_folder(tmp_path: Path, journal: Literal["wal", "rollb
         for step in found.image_steps:
             np.testing.assert_array_equal(store.frame(found.key, step).images["a"], image(1000 + step))
     store.close()
+
+
+def test_a_memory_of_ones_own_gets_back_what_was_kept(store: EpisodeStore) -> None:
+    """Its keyframes are stored once each, though nobody nominated them, and it observes them again."""
+    memory = replace(MEMORY, implementation="tests.memory_bank.own_memories:Sound")
+    key, bank = store.begin("e", "do it"), SessionBank(memory)
+    bank.reset("e", "do it")
+    kept: list[int] = []
+    for step in range(50):
+        bank.observe(Observation(step, dict(frame(step).images), np.zeros(1, np.float32), step / 20))
+        if step % 7 == 6:
+            frames = bank.to_keep(bank.snapshot())
+            kept += frames
+            store.keep(key, plan(step), frames)
+            bank.announce((), frames)
+            bank.nominate(())
+    assert kept == [0, 20, 40]
+    found = store.find("e")
+    assert found is not None
+    again = SessionBank(memory)
+    again.reset("e", "do it")
+    restore(again, lambda p: again.nominate(p.keyframe_steps), store, found, 1)
+    assert again.keyframe_steps == (0, 20) and again.last_step == 40
+    np.testing.assert_array_equal(again.snapshot().keyframes[1].images["a"], image(1020))
+    assert list(keyframes_held(found, memory, store)) == [(20, (0,)), (41, (0, 20))]
