@@ -187,6 +187,29 @@ def test_the_plan_of_an_old_episode_is_dropped():
     agent.close()
 
 
+@pytest.mark.parametrize("clock", [SimulatedClock(0, 2), RealClock(1000.0)])
+def test_an_episode_that_is_played_again_under_its_name_gets_no_old_answer(clock):
+    """The answer to the last observation is there when the episode begins again."""
+    planner = StepPlanner(every=1)
+    agent = DualSystemAgent(
+        MemoryBank(), PlannerWorker(planner, clock), StepPolicy(), clock, CountingEnvironment().hold_action
+    )
+    observe = lambda step: Observation(step, {"cam": np.zeros((4, 4, 3), np.uint8)}, np.zeros(2, np.float32))  # noqa: E731
+    for first in (40, 0):
+        agent.reset("count", "the same")
+        agent.act(observe(first))
+        assert agent.last_tick.subtask == "" and agent.last_tick.keyframe_steps == ()
+        until = time.monotonic() + 5
+        while not planner.seen or planner.seen[-1].step != first:
+            assert time.monotonic() < until
+            time.sleep(0.001)
+    agent.act(observe(2))
+    while agent.last_tick.subtask == "" and time.monotonic() < until:  # in real time it may be a moment late
+        agent.act(observe(3))
+    assert agent.last_tick.subtask.startswith("phase 0") and agent.bank.keyframe_steps == (0,)
+    agent.close()
+
+
 @pytest.mark.parametrize(
     ("environment", "planner", "message"),
     [
