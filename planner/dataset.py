@@ -38,9 +38,9 @@ class DatasetConfig:
     samples: how many lines the JSONL has.
     phase_weights: how often each kind of subtask is drawn. The key is the first word of its label; `*` is any other.
     cue_subtask: the subtask that shows what has to be remembered (for `counterfactual: cue`).
-    counterfactual: what a sample gets from another episode. "cue" exchanges the keyframes of `cue_subtask`; "progress"
-        exchanges the whole memory with that of an episode of the same task that has got just as far. The hidden state
-        of that episode may be another, as long as the recent window does not show it.
+    counterfactual: what a sample gets from another episode with the same instruction. "cue" exchanges the keyframes of
+        `cue_subtask`; "progress" exchanges the whole memory with that of an episode of the same task that has got just
+        as far. The hidden state of that episode may be another, as long as the recent window does not show it.
     counterfactual_probability: the share of samples whose memory is exchanged, where it can be.
     counterfactual_steps: for so many steps after the subtasks of two episodes part, the window does not yet show it.
     late_probability: the share of replays whose first keyframe is a later frame of the same subtask.

@@ -91,10 +91,9 @@ def _array(found: dict[Any, Any], max_bytes: int) -> np.ndarray:
 
 
 def _number(found: dict[Any, Any]) -> np.generic:
-    value = found.get(b"data")
     if set(found) != _NUMBER:
         raise WireError("a NumPy number consists of __npgeneric__, data and dtype")
-    dtype = _dtype(found[b"dtype"])
+    value, dtype = found[b"data"], _dtype(found[b"dtype"])
     fits = type(value) is _PLAIN[dtype.kind]
     if not fits or (dtype.kind in "iu" and not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max):
         raise WireError(f"a number does not fit its dtype {dtype}")
