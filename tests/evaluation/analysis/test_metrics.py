@@ -10,6 +10,8 @@ from predimem.core.types import EpisodeResult
 from predimem.evaluation.analysis.metrics import (
     csr,
     mcnemar,
+    mean_interval,
+    mean_success_interval,
     paired_difference,
     tsr,
     wilson_interval,
@@ -126,8 +128,9 @@ def test_a_task_counts_as_much_as_another_whatever_its_episodes() -> None:
     means = summarise_means(records, ["a", "b"], ["t", "u"])
     assert [means[agent]["success"] for agent in "ab"] == [0.5, 0.5]
     assert [means[agent]["csr"] for agent in "ab"] == [0.875, 0.625]
-    for agent in "ab":
-        assert means[agent]["ci_low"] < 0.5 < means[agent]["ci_high"] < 0.95
+    assert (means["a"]["ci_low"], means["a"]["ci_high"]) == mean_success_interval({"t": [True] * 8, "u": [False] * 2})
+    of_shares = mean_interval({"t": [1.0] * 8, "u": [0.75] * 2})
+    assert (means["a"]["csr_ci_low"], means["a"]["csr_ci_high"]) == of_shares
     cell = compare(records, ["t", "u"], ["a", "b"])["results"]["all tasks"]["b"]
     assert cell["n"] == 10 and cell["csr_difference"] == 0.25
     assert cell["csr_difference_ci_low"] < 0.25 < cell["csr_difference_ci_high"]
