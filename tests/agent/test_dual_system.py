@@ -11,7 +11,7 @@ from predimem.agent.dual_system import DualSystemAgent, DualSystemConfig
 from predimem.agent.recording import TraceRecorder
 from predimem.agent.runtime import run_episode
 from predimem.agent.worker import PlannerWorker
-from predimem.core.types import Observation
+from predimem.core.types import Observation, Plan
 from tests.agent.fakes import (
     Answered,
     BlockingPlanner,
@@ -208,6 +208,33 @@ def test_an_episode_that_is_played_again_under_its_name_gets_no_old_answer(clock
         agent.act(observe(3))
     assert agent.last_tick.subtask.startswith("phase 0") and agent.bank.keyframe_steps == (0,)
     agent.close()
+
+
+@pytest.mark.parametrize("horizon", range(3, 9))
+def test_an_episode_is_played_as_if_it_were_the_first(horizon):
+    """Wherever the one before ended, with a plan or a chunk on its way."""
+    environment, clock = CountingEnvironment(horizon), SimulatedClock(s1_latency_steps=3, s2_latency_steps=1)
+    worker = PlannerWorker(StepPlanner(every=4), clock)
+    agent = DualSystemAgent(MemoryBank(), worker, StepPolicy(), clock, environment.hold_action)
+    played = []
+    for _ in range(2):
+        run_episode(environment, agent, "count", "test", seed=0)
+        played.append(environment.actions)
+    np.testing.assert_array_equal(*played)
+    agent.close()
+
+
+class Stranger:
+    """A planner that answers for another episode."""
+
+    def plan(self, snapshot):
+        return Plan("another", snapshot.step, "phase 7", (snapshot.step,))
+
+
+def test_an_answer_to_another_episode_is_not_followed():
+    _, trace, agent = play(CountingEnvironment(horizon=4), Stranger(), StepPolicy(), SimulatedClock(0, 1))
+    assert {(tick["subtask"], tick["plan_arrived"]) for tick in trace["ticks"]} == {("", False)}
+    assert agent.bank.keyframe_steps == ()
 
 
 @pytest.mark.parametrize(

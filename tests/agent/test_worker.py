@@ -109,6 +109,14 @@ def test_a_late_tick_is_not_caught_up_with():
     assert time.perf_counter() - began >= 0.1
 
 
+def test_an_episode_begins_at_once():
+    clock = RealClock(control_hz=0.05)  # the next tick of the one before would be due in 20 s
+    began = time.perf_counter()
+    clock.begin_tick(0)
+    clock.begin_tick(0)
+    assert time.perf_counter() - began < 10
+
+
 @pytest.mark.parametrize("clock", [SimulatedClock(s2_latency_steps=1), RealClock(20.0)])
 def test_a_planner_that_raises_is_reported_not_swallowed(clock):
     worker = PlannerWorker(RaisingPlanner(), clock)
