@@ -14,13 +14,14 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import ClassVar, Literal
 
 from memory_bank import MemoryConfig
 from planner.branch_points import branch_points
 from planner.counterfactual import with_memory_of, with_replayed_memory
 from planner.replay import Replay, Sample, frame_at
-from predimem.core.episodes import Episode
+from predimem.core.episodes import Episode, load_episodes
 from predimem.core.frames import StepImages
 from predimem.core.seeds import refuse_evaluation_seed
 from predimem.core.types import MemorySnapshot
@@ -37,9 +38,9 @@ class DatasetConfig:
     samples: how many lines the JSONL has.
     phase_weights: how often each kind of subtask is drawn. The key is the first word of its label; `*` is any other.
     cue_subtask: the subtask that shows what has to be remembered (for `counterfactual: cue`).
-    counterfactual: what a sample gets from another episode. "cue" exchanges the keyframes of `cue_subtask`; "progress"
-        exchanges the whole memory with that of an episode of the same task that has got just as far. The hidden state
-        of that episode may be another, as long as the recent window does not show it.
+    counterfactual: what a sample gets from another episode with the same instruction. "cue" exchanges the keyframes of
+        `cue_subtask`; "progress" exchanges the whole memory with that of an episode of the same task that has got just
+        as far. The hidden state of that episode may be another, as long as the recent window does not show it.
     counterfactual_probability: the share of samples whose memory is exchanged, where it can be.
     counterfactual_steps: for so many steps after the subtasks of two episodes part, the window does not yet show it.
     late_probability: the share of replays whose first keyframe is a later frame of the same subtask.
@@ -98,6 +99,14 @@ class DatasetConfig:
             raise ValueError("step_grid and samples_per_replay must be at least 1")
         if "*" not in self.phase_weights:
             raise ValueError("phase_weights needs the key '*' for the subtasks that it does not name")
+
+
+def training_episodes(folder: str | Path) -> list[Episode]:
+    """The episodes of a folder. Raises ValueError where one of them is kept for evaluation."""
+    episodes = load_episodes(folder)
+    for episode in episodes:
+        refuse_evaluation_seed(episode.seed, f"{folder}: {episode.task}")
+    return episodes
 
 
 def split_episodes(episodes: Sequence[Episode], validation_fraction: float) -> tuple[list[Episode], list[Episode]]:
@@ -241,7 +250,7 @@ class SampleMaker:
             if episode.subtask_at(frame.step) == self._config.cue_subtask
         ]
         possible = episode.alternatives.subtasks if episode.alternatives else self._goals[episode.task]
-        others = [(e, step) for e, step in self._cues if e.goal in possible]
+        others = [(e, s) for e, s in self._cues if e.goal in possible and e.instruction == episode.instruction]
         if not cues or not others:
             return sample
         if any(not isinstance(sample.snapshot.keyframes[i].images, StepImages) for i in cues):

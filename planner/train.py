@@ -23,7 +23,7 @@ from typing import Any
 from memory_bank import MemoryConfig
 from planner.checkpoint import PlannerSpec
 from planner.continuing import claim_features, extended_tokenizer, take_weights
-from planner.dataset import DatasetConfig, split_episodes
+from planner.dataset import DatasetConfig, split_episodes, training_episodes
 from planner.instructions import write_instructions
 from planner.model import ObjectiveConfig, PrediMemForConditionalGeneration
 from planner.prompt import PromptConfig, check_agreement, follow_memory
@@ -35,7 +35,7 @@ from planner.tiny.vision_readout import sample_steps
 from planner.tiny.vision_scenes import Scenes, scenes_of
 from planner.training_data import write_training_data
 from predimem.core.config import ConfigError, in_todays_words, load_config, to_dict
-from predimem.core.episodes import Episode, load_episodes
+from predimem.core.episodes import Episode
 from predimem.core.files import AtomicWrite
 from predimem.core.weight_files import INSTRUCTIONS_FILE
 
@@ -226,7 +226,8 @@ class _Run:
         config = self.config
         if config.vision is None or config.vision.scenes is None:
             return None
-        training, validation = split_episodes(load_episodes(config.vision.scenes), config.dataset.validation_fraction)
+        episodes = training_episodes(config.vision.scenes)
+        training, validation = split_episodes(episodes, config.dataset.validation_fraction)
         scenes = scenes_of(training, config.prompt.cameras)
         return scenes, scenes_of(validation or training, config.prompt.cameras, scenes.labels)
 
@@ -235,7 +236,7 @@ class _Run:
         if self._episodes is None:
             folders = self.config.episodes
             folders = [folders] if isinstance(folders, str) else folders
-            self._episodes = [episode for folder in folders for episode in load_episodes(folder)]
+            self._episodes = [episode for folder in folders for episode in training_episodes(folder)]
         return self._episodes
 
     def data(self) -> None:

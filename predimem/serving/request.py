@@ -190,7 +190,7 @@ def _integer(name: str, found: Any, below: int) -> int | None:
         value = operator.index(found)
     except TypeError:
         value = -1
-    if isinstance(found, bool) or not 0 <= value < below:
+    if isinstance(found, bool | np.bool_) or not 0 <= value < below:
         raise Refusal("malformed", f"{name}: expected an integer from 0 to {below - 1}, got {_value(found)}")
     return value
 

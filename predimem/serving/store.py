@@ -199,7 +199,7 @@ class EpisodeStore:
     def keep(self, key: int, plan: Plan, frames: Mapping[int, Frame]) -> None:
         """Write a plan and the images of `frames` (step -> frame) that are not there yet. Raises NotOwner."""
         folder, rows = self._images(key), []
-        folder.mkdir(parents=True, exist_ok=True)
+        self._make(folder)
         for step, frame in sorted(frames.items()):
             cameras = sorted(frame.images)
             for number, camera in enumerate(cameras):
@@ -272,6 +272,15 @@ class EpisodeStore:
 
     def _images(self, key: int) -> Path:
         return self.folder / "pictures" / str(key)
+
+    def _make(self, folder: Path) -> None:
+        """The folder of an episode's images, and its name on the disk."""
+        if folder.is_dir():
+            return
+        folder.mkdir(parents=True, exist_ok=True)
+        if self._config.sync:
+            for above in (folder.parent, self.folder):
+                _sync_folder(above)
 
     def _write(self, path: Path, content: bytes) -> None:
         """Whole or not at all: a file that a kill cut short has another name."""

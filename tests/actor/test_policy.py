@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from actor.policy import load_policy
+from actor.policy import ActorPolicy, load_policy
 from actor.train import train
 from actor.weights import WeightsError, load_actor, save_actor
 from predimem.core.interfaces import Policy
@@ -49,6 +49,20 @@ def test_repeatable_given_seed_and_step(weights: Path):
     for other in (load_policy(weights, seed=4).infer(observe(2), "wait"), second.infer(observe(3), "wait")):
         assert np.abs(other.actions - a.actions).max() > 1e-4
     assert np.abs(load_policy(weights, seed=3, num_steps=1).infer(observe(2), "wait").actions - a.actions).max() > 0
+
+
+def test_the_noise_is_as_large_as_the_config_says(weights: Path):
+    actor = load_actor(weights)
+
+    def with_noise(noise: float, seed: int) -> ActorPolicy:
+        return ActorPolicy(dataclasses.replace(actor, config=dataclasses.replace(actor.config, noise=noise)), seed)
+
+    drawn = [(noise, seed) for noise in (0, 0.5, 1) for seed in (3, 4)]
+    chunks = {which: with_noise(*which).infer(observe(2), "wait").actions for which in drawn}
+    np.testing.assert_array_equal(chunks[0, 3], chunks[0, 4])  # without noise there is nothing to draw
+    spread = {noise: np.abs(chunks[noise, 3] - chunks[noise, 4]).max() for noise in (0.5, 1)}
+    assert 1e-4 < spread[0.5] < spread[1]
+    np.testing.assert_array_equal(with_noise(0.5, 3)._noise(2), 0.5 * with_noise(1, 3)._noise(2))
 
 
 def test_the_subtask_and_the_state_matter(weights: Path):

@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 import torch
 
+from actor.normalize import NormStats, Quantiles
 from actor.pi05 import Pi05, Prompted
 from actor.policy import ActorPolicy, load_policy
+from actor.preprocess import Preprocessor
 from actor.rounds import train_rounds
 from actor.tiny.locator import NEAR_M, Locator, position_loss, sketch_loss
+from actor.tokenizer import train_word_tokenizer
 from actor.train import ActorTrainConfig, DaggerConfig, train
 from predimem.core.episodes import Episode, episode_path, save_episode
 from predimem.core.types import Observation
@@ -61,6 +64,39 @@ def test_the_state_matters_and_each_row_keeps_its_own() -> None:
     assert (both[2:] - changed[2:]).abs().max() > 1e-3
     aim = model.encode(inputs(state)).aim
     assert aim is not None and aim.position_m.shape == (4, 3) and aim.sketch.shape == (4, 2, 7)
+
+
+def test_padding_moves_no_aim() -> None:
+    """A prompt is padded to the length of the longest one of its batch."""
+    torch.manual_seed(0)
+    model, given = Pi05(LOCATING).eval(), inputs(torch.randn(2, 9))
+    padded = dataclasses.replace(
+        given,
+        tokens=torch.cat([given.tokens, torch.full((4, 20), 7)], 1),
+        token_mask=torch.cat([given.token_mask, torch.zeros(4, 20, dtype=torch.bool)], 1),
+    )
+    alone, among_others = model.encode(given).aim, model.encode(padded).aim
+    assert alone is not None and among_others is not None
+    torch.testing.assert_close(among_others.position_m, alone.position_m, atol=1e-5, rtol=0)
+    torch.testing.assert_close(among_others.sketch, alone.sketch, atol=1e-5, rtol=0)
+    assert (alone.position_m[0] - alone.position_m[1]).abs().max() > 1e-3  # the words do matter
+
+
+def test_the_pose_is_in_the_frame_of_the_robot_s_base() -> None:
+    state = np.tile(np.float32([0.1, 0.2, 0.3, *UPRIGHT]), (2, 1))
+    images, given = np.zeros((2, 2, 128, 128, 3), np.uint8), state.copy()
+    poses = []
+    for base_m in ((0.0, 0.0, 0.0), (-0.6, 0.5, 0.25)):
+        config = dataclasses.replace(ACTOR, base_m=base_m)
+        range_of = Quantiles(np.full(9, -1, np.float32), np.full(9, 1, np.float32))
+        preprocess = Preprocessor(config, NormStats(range_of, range_of), train_word_tokenizer(["touch it"]))
+        prompted = preprocess.inputs(images, given, ["touch it"] * 2)
+        assert prompted.pose is not None and prompted.state is not None
+        np.testing.assert_allclose(prompted.state, state, atol=1e-6)  # the policy's own state is in the world's frame
+        poses.append(prompted.pose.numpy())
+    np.testing.assert_array_equal(poses[0], state)
+    np.testing.assert_allclose(poses[1], np.tile([0.7, -0.3, 0.05, *UPRIGHT], (2, 1)), atol=1e-6)
+    np.testing.assert_array_equal(given, state)  # of the observation, and left as it was
 
 
 def test_a_missing_state_is_an_error() -> None:

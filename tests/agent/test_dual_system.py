@@ -11,7 +11,7 @@ from predimem.agent.dual_system import DualSystemAgent, DualSystemConfig
 from predimem.agent.recording import TraceRecorder
 from predimem.agent.runtime import run_episode
 from predimem.agent.worker import PlannerWorker
-from predimem.core.types import Observation
+from predimem.core.types import Observation, Plan
 from tests.agent.fakes import (
     Answered,
     BlockingPlanner,
@@ -185,6 +185,56 @@ def test_the_plan_of_an_old_episode_is_dropped():
         run_episode(environment, agent, "count", "test", seed, subscribers=[recorder])
         assert [t["subtask"] for t in recorder.trace["ticks"]] == ["", "", "phase 0"]
     agent.close()
+
+
+@pytest.mark.parametrize("clock", [SimulatedClock(0, 2), RealClock(1000.0)])
+def test_an_episode_that_is_played_again_under_its_name_gets_no_old_answer(clock):
+    """The answer to the last observation is there when the episode begins again."""
+    planner = StepPlanner(every=1)
+    agent = DualSystemAgent(
+        MemoryBank(), PlannerWorker(planner, clock), StepPolicy(), clock, CountingEnvironment().hold_action
+    )
+    observe = lambda step: Observation(step, {"cam": np.zeros((4, 4, 3), np.uint8)}, np.zeros(2, np.float32))  # noqa: E731
+    for first in (40, 0):
+        agent.reset("count", "the same")
+        agent.act(observe(first))
+        assert agent.last_tick.subtask == "" and agent.last_tick.keyframe_steps == ()
+        until = time.monotonic() + 5
+        while not planner.seen or planner.seen[-1].step != first:
+            assert time.monotonic() < until
+            time.sleep(0.001)
+    agent.act(observe(2))
+    while agent.last_tick.subtask == "" and time.monotonic() < until:  # in real time it may be a moment late
+        agent.act(observe(3))
+    assert agent.last_tick.subtask.startswith("phase 0") and agent.bank.keyframe_steps == (0,)
+    agent.close()
+
+
+@pytest.mark.parametrize("horizon", range(3, 9))
+def test_an_episode_is_played_as_if_it_were_the_first(horizon):
+    """Wherever the one before ended, with a plan or a chunk on its way."""
+    environment, clock = CountingEnvironment(horizon), SimulatedClock(s1_latency_steps=3, s2_latency_steps=1)
+    worker = PlannerWorker(StepPlanner(every=4), clock)
+    agent = DualSystemAgent(MemoryBank(), worker, StepPolicy(), clock, environment.hold_action)
+    played = []
+    for _ in range(2):
+        run_episode(environment, agent, "count", "test", seed=0)
+        played.append(environment.actions)
+    np.testing.assert_array_equal(*played)
+    agent.close()
+
+
+class Stranger:
+    """A planner that answers for another episode."""
+
+    def plan(self, snapshot):
+        return Plan("another", snapshot.step, "phase 7", (snapshot.step,))
+
+
+def test_an_answer_to_another_episode_is_not_followed():
+    _, trace, agent = play(CountingEnvironment(horizon=4), Stranger(), StepPolicy(), SimulatedClock(0, 1))
+    assert {(tick["subtask"], tick["plan_arrived"]) for tick in trace["ticks"]} == {("", False)}
+    assert agent.bank.keyframe_steps == ()
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,4 @@
+import threading
 import time
 
 import numpy as np
@@ -65,6 +66,55 @@ def test_reset_throws_away_the_answer_of_the_old_episode():
     worker.reset()
     assert worker.latest(0) is None
     worker.close()
+
+
+@pytest.mark.parametrize("clock", [SimulatedClock(s2_latency_steps=1), RealClock(20.0)])
+def test_reset_waits_for_the_answer_that_is_being_computed(clock):
+    planner = BlockingPlanner()
+    worker = PlannerWorker(planner, clock)
+    worker.submit(snapshot(0))
+    assert planner.started.wait(5)
+    reset = threading.Thread(target=worker.reset)
+    reset.start()
+    reset.join(0.05)
+    assert reset.is_alive()
+    planner.release.set()
+    reset.join(5)
+    assert worker.latest(100) is None
+    worker.submit(snapshot(3))  # S2 is free again
+    wait_for(lambda: planner.seen == [0, 3])
+    worker.close()
+
+
+def test_reset_forgets_what_was_not_begun_with():
+    planner = BlockingPlanner()
+    worker = PlannerWorker(planner, RealClock(20.0))
+    worker.submit(snapshot(0))
+    assert planner.started.wait(5)
+    worker.submit(snapshot(1))
+    threading.Timer(0.05, planner.release.set).start()
+    worker.reset()
+    worker.submit(snapshot(7))
+    wait_for(lambda: planner.seen == [0, 7])
+    worker.close()
+
+
+def test_a_late_tick_is_not_caught_up_with():
+    clock = RealClock(control_hz=10.0)
+    clock.begin_tick(0)
+    time.sleep(0.35)  # the ticks 1 to 3 are due
+    began = time.perf_counter()
+    clock.begin_tick(1)
+    clock.begin_tick(2)
+    assert time.perf_counter() - began >= 0.1
+
+
+def test_an_episode_begins_at_once():
+    clock = RealClock(control_hz=0.05)  # the next tick of the one before would be due in 20 s
+    began = time.perf_counter()
+    clock.begin_tick(0)
+    clock.begin_tick(0)
+    assert time.perf_counter() - began < 10
 
 
 @pytest.mark.parametrize("clock", [SimulatedClock(s2_latency_steps=1), RealClock(20.0)])

@@ -98,6 +98,18 @@ def test_samples_at_branch_points():
     assert {s.subtask for s in samples if s.episode.seed == 1} == {"open left", "open right"}
 
 
+def test_no_memory_comes_from_an_episode_with_another_instruction_or_of_another_task():
+    """Its answer would follow from words that the planner is not shown."""
+    config = DatasetConfig(counterfactual="progress", counterfactual_probability=1.0, phase_weights={"*": 1.0})
+    left, right = searched(1, "left"), searched(2, "right")
+    for stranger in (replace(right, instruction="Find the other one."), replace(right, task="Another")):
+        samples = list(SampleMaker([left, stranger], MEMORY, config).draw(60, random.Random(0)))
+        assert not any(sample.counterfactual for sample in samples)
+        assert all(sample.subtask == sample.episode.subtask_at(sample.snapshot.step) for sample in samples)
+    samples = list(SampleMaker([left, right], MEMORY, config).draw(60, random.Random(0)))
+    assert any(sample.counterfactual for sample in samples)
+
+
 def test_keyframes_can_be_forgotten_and_moved():
     episodes = [searched(1, "left")]
     plain = DatasetConfig(

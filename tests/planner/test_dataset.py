@@ -82,6 +82,14 @@ def test_counterfactual_samples_stay_within_the_goals_of_a_task():
             assert "blue" not in sample.subtask
 
 
+def test_a_cue_comes_from_an_episode_with_the_same_instruction():
+    said = {1: "Touch the square of that colour.", 2: "Touch a square of another colour."}
+    coloured = [replace(make_episode(10 * i + n, c), instruction=said[n]) for i, c in enumerate(COLOURS) for n in said]
+    samples = draw(coloured, replace(PLAIN, counterfactual_probability=1.0), count=200)
+    assert sum(s.counterfactual for s in samples) > 100
+    assert all(source.instruction == s.episode.instruction for s in samples for source in s.sources)
+
+
 def test_late_and_extra_keyframes(episodes):
     late = draw(episodes, replace(PLAIN, late_probability=1.0), count=100)
     firsts = {s.snapshot.keyframes[0].step for s in late if s.snapshot.keyframes}

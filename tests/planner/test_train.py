@@ -31,6 +31,7 @@ from predimem.core.episodes import EpisodeError, episode_path, save_episode
 from predimem.core.weight_files import INSTRUCTIONS_FILE
 from tests.planner.builders import BASE, INSTRUCTION, PROMPT
 from tests.planner.stock import stock_inputs
+from tests.planner.test_vision_scenes import scene_episode
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "planner"
 SMALL = f"""
@@ -143,6 +144,19 @@ def test_samples_in_the_order_of_the_jsonl(tmp_path):
     assert environment["OMP_NUM_THREADS"] == environment["MKL_NUM_THREADS"] == "1"
     with pytest.raises(ValueError, match="one epoch"):
         SftConfig(epochs=2, gpus=0, group_lengths=True)
+
+
+@pytest.mark.parametrize("kept_for_evaluation", ["episodes", "scenes"])
+def test_nothing_learns_from_evaluation_seeds(small, tmp_path, kept_for_evaluation):
+    """Neither the planner nor, before it, its vision tower: that is kept for later trainings."""
+    for folder, name in ((tmp_path / "episodes", "episodes"), (tmp_path / "scenes", "scenes")):
+        episode = scene_episode(900_000 if name == kept_for_evaluation else 2000, "red", "left")
+        save_episode(episode_path(folder, episode.task, episode.seed), episode)
+    small.write_text(small.read_text().replace("vision: {", f"vision: {{scenes: {tmp_path / 'scenes'}, "))
+    named = rf"{tmp_path / kept_for_evaluation}: Squares-v0: seed 900000 is kept for evaluation"
+    with pytest.raises(ValueError, match=named):
+        train(small, episodes=str(tmp_path / "episodes"), out=str(tmp_path / "out"))
+    assert not list((tmp_path / "vision").glob("*")) and not (tmp_path / "out" / "data").exists()
 
 
 def test_an_untrained_planner_is_its_base(small, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -98,6 +99,69 @@ def test_a_image_that_cannot_be_written_keeps_the_plan_out(store: EpisodeStore) 
         store.keep(key, plan(1, 1), {1: frame(1)})
     found = store.find("e")
     assert found is not None and found.plans == ()
+
+
+def test_an_image_that_was_cut_short_is_written_anew(store: EpisodeStore) -> None:
+    """As on a full disk: no file may be longer than 50 bytes."""
+    key, limits = store.begin("e", "do it"), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50, limits[1]))
+    try:
+        with pytest.raises(OSError):
+            store.keep(key, plan(1, 1), {1: frame(1)})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not store.image_file(key, 1, 0).exists()
+    store.keep(key, plan(1, 1), {1: frame(1)})
+    for name, expected in frame(1).images.items():
+        np.testing.assert_array_equal(store.frame(key, 1).images[name], expected)
+
+
+def test_images_are_on_the_disk_before_they_have_their_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a power cut there is the whole image or none, and a plan only with its images."""
+    store = EpisodeStore(tmp_path, replace(CONFIG, sync=True))
+    key, synced, sync = store.begin("e", "do it"), [], os.fsync
+
+    def note(handle: int) -> None:
+        path = Path(os.readlink(f"/proc/self/fd/{handle}"))
+        found = store.find("e")
+        assert found is not None and found.plans == () and found.image_steps == ()
+        if path.is_dir():
+            synced.append((path.relative_to(tmp_path).as_posix(), sorted(f.name for f in path.glob("*.png"))))
+        else:
+            synced.append((path.name.split(".")[0], path.suffix, path.stat().st_size))
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", note)
+    store.keep(key, plan(3, 3), {3: frame(3)})
+    sizes = [store.image_file(key, 3, camera).stat().st_size for camera in (0, 1)]
+    assert synced == [
+        ("pictures", []),
+        (".", []),
+        ("3-0", ".part", sizes[0]),
+        ("3-1", ".part", sizes[1]),
+        (f"pictures/{key}", ["3-0.png", "3-1.png"]),
+    ]
+    found = store.find("e")
+    assert found is not None and found.image_steps == (3,)
+    assert store._database.execute("PRAGMA synchronous").fetchone() == (2,)  # SQLite's FULL: of each transaction
+    store.close()
+
+
+def test_a_restored_bank_has_the_last_images_of_the_window(store: EpisodeStore) -> None:
+    """What the planner was shown last, nominated or not, is there; what had left the window is not."""
+    key = store.begin("e", "do it")
+    for step in (2, 10, 14):
+        store.keep(key, plan(step), {step: frame(step)})
+    found, bank, resumed = store.find("e"), SessionBank(MEMORY), []
+    assert found is not None
+    bank.reset("e", "do it")
+    restore(bank, resumed.append, store, found, 1)
+    assert [p.step for p in resumed] == [2, 10, 14]
+    recent = bank.snapshot().recent
+    assert [f.step for f in recent] == [10, 12, 14] and bank.last_step == 14
+    for shown, source in zip(recent, (10, 10, 14), strict=True):  # the last image before holds
+        np.testing.assert_array_equal(shown.images["a"], image(1000 + source))
+    assert bank.frame(2) is None and bank.keyframe_steps == ()
 
 
 @hypothesis_settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

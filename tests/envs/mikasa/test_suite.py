@@ -59,6 +59,20 @@ def test_the_expert_succeeds_and_the_seed_determines_everything(
             np.testing.assert_array_equal(image, again.observation.images[name])
 
 
+def test_a_success_stays_one_when_the_arm_moves_away(environment: mikasa.MikasaEnvironment) -> None:
+    environment.reset(SEED)
+    results: list[StepResult] = []
+    away = np.array([0, 0, 1, 0, 0, 0, 1], np.float32)
+    for _ in range(environment.horizon):
+        won = bool(results) and results[-1].success
+        results.append(environment.step(away if won else expert_action(environment.privileged())))
+    now = [bool(result.info["success_now"]) for result in results]
+    first = now.index(True)
+    assert not now[-1] and [result.success for result in results] == [step >= first for step in range(len(results))]
+    environment.reset(SEED)
+    assert not environment.step(away).success
+
+
 def test_the_phases_are_what_the_images_show(environment: mikasa.MikasaEnvironment) -> None:
     environment.reset(SEED)
     hidden = []

@@ -43,6 +43,12 @@ def test_the_interval_in_numbers() -> None:
     low, high = mean_interval({"a": [1.0, 1.0, 1.0, 0.0, 0.0], "b": [0.4] * 5})
     half = 1.959964 * math.sqrt(10 * (0.3 / 2) + 2 * 0.25) / 12
     assert (low, high) == pytest.approx((0.5 - half, 0.5 + half), abs=1e-6)
+    # Of twenty and of five, each task as heavy as the other: n = 4 / (1/20 + 1/5), and no variance within them.
+    low, high = mean_interval({"a": [1.0] * 20, "b": [0.0] * 5})
+    half = 1.959964 * math.sqrt(2 * 0.25) / 18
+    assert (low, high) == pytest.approx((0.5 - half, 0.5 + half), abs=1e-6)
+    difference = paired_difference({"a": [1.0] * 20, "b": [0.5] * 5}, {"a": [1.0] * 20, "b": [0.0] * 5})
+    assert difference.mean == 0.25 and difference.low < 0.25 < difference.high
 
 
 def test_an_interval_has_width_where_all_episodes_are_alike() -> None:

@@ -10,6 +10,9 @@ from predimem.core.types import EpisodeResult
 from predimem.evaluation.analysis.metrics import (
     csr,
     mcnemar,
+    mean_interval,
+    mean_success_interval,
+    paired_difference,
     tsr,
     wilson_interval,
 )
@@ -98,6 +101,39 @@ def test_means_and_comparisons_use_only_scored_episodes() -> None:
     assert -0.6 < cell["csr_difference_ci_low"] < 0.6  # two pairs say little
     assert paired["results"]["u"]["b"]["n"] == 0 and paired["results"]["u"]["b"]["csr_difference"] is None
     assert paired["results"]["all tasks"]["b"]["n"] == 2
+
+
+def test_episodes_are_paired_by_their_seeds() -> None:
+    """The agents played them in another order, and one of them has an error and one did not play a seed."""
+    outcomes = {
+        "a": {0: "success", 1: "failure", 2: "success", 3: "failure", 4: "success"},
+        "b": {3: "failure", 4: "success", 2: "error", 1: "success", 0: "success", 9: "failure"},
+    }
+    records = [record("t", agent, seed, s) for agent, played in outcomes.items() for seed, s in played.items()]
+    cell = compare(records, ["t"], ["a", "b"])["results"]["t"]["b"]
+    assert (cell["n"], cell["only_reference"], cell["only_other"]) == (4, 0, 1)
+    assert cell["csr_difference"] == -0.25
+    difference = paired_difference({"t": [1, 0, 0, 1]}, {"t": [1, 1, 0, 1]})  # seeds 0, 1, 3 and 4
+    assert (cell["csr_difference_ci_low"], cell["csr_difference_ci_high"]) == (difference.low, difference.high)
+
+
+def test_a_task_counts_as_much_as_another_whatever_its_episodes() -> None:
+    """Of eight episodes and of two: means and differences are of tasks, not of episodes."""
+    shares = {("t", "a"): [4] * 8, ("t", "b"): [4] * 8, ("u", "a"): [3] * 2, ("u", "b"): [1] * 2}  # stages of four
+    records = [
+        record(task, agent, seed, "success" if share == 4 else "failure", stages_passed=share, stages_total=4)
+        for (task, agent), played in shares.items()
+        for seed, share in enumerate(played)
+    ]
+    means = summarise_means(records, ["a", "b"], ["t", "u"])
+    assert [means[agent]["success"] for agent in "ab"] == [0.5, 0.5]
+    assert [means[agent]["csr"] for agent in "ab"] == [0.875, 0.625]
+    assert (means["a"]["ci_low"], means["a"]["ci_high"]) == mean_success_interval({"t": [True] * 8, "u": [False] * 2})
+    of_shares = mean_interval({"t": [1.0] * 8, "u": [0.75] * 2})
+    assert (means["a"]["csr_ci_low"], means["a"]["csr_ci_high"]) == of_shares
+    cell = compare(records, ["t", "u"], ["a", "b"])["results"]["all tasks"]["b"]
+    assert cell["n"] == 10 and cell["csr_difference"] == 0.25
+    assert cell["csr_difference_ci_low"] < 0.25 < cell["csr_difference_ci_high"]
 
 
 def test_a_comparison_is_with_its_own_reference_and_by_category() -> None:

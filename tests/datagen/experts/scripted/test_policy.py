@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
+import torch
+from mani_skill.utils.structs import Pose
 
 from datagen.experts.scripted.policy import POUR_AGAIN_STEPS, ScriptedPolicy
 from datagen.experts.scripted.subtask_names import due_label
@@ -86,6 +88,25 @@ def test_asked_for_what_is_done_it_keeps_what_it_holds(wine: Stage) -> None:
     np.testing.assert_allclose(wine.env.agent.robot.qpos, still, atol=1e-3)
     wine.step(POUR)
     wine.until(POUR, lambda: wine.pours == 1)
+
+
+def test_what_is_still_asked_for_is_tried_again(wine: Stage) -> None:
+    """The bottle is snatched away under the gripper, which closes on nothing, and later out of it."""
+
+    def height_m() -> float:
+        return float(wine.env.world().bottom_m("wine_bottle")[0])
+
+    def put_down(x: float, y: float) -> None:
+        wine.env.objects["wine_bottle"].set_pose(Pose.create_from_pq(torch.tensor([[x, y, 0.06]])))
+
+    wine.play(PICK, 15)
+    put_down(-0.20, 0.10)
+    wine.until(PICK, lambda: wine.passed == 1)
+    wine.play(PICK, 30)
+    put_down(-0.10, 0.0)
+    wine.play(PICK, 5)
+    assert height_m() < 0.01
+    wine.until(PICK, lambda: height_m() > 0.05)
 
 
 def test_a_planner_that_does_not_count_pours_too_often(wine: Stage) -> None:

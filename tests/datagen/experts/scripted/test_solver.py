@@ -50,6 +50,17 @@ def test_oracle_picks_up_again_what_was_lost() -> None:
     env.close()
 
 
+def test_oracle_tries_again_what_it_missed() -> None:
+    env = arena(1, 0)
+    solver = OracleSolver(env)
+    for _ in range(15):
+        env.step(solver.action())
+    elsewhere = torch.tensor([[-0.20, 0.10, 0.03]])
+    env.objects["cookies"].set_pose(Pose.create_from_pq(elsewhere))  # the gripper is on its way to where they were
+    assert play(env, solver)[0]
+    env.close()
+
+
 def test_a_script_for_another_variant_fails_and_for_this_one_succeeds() -> None:
     env = arena(25, 0)
     for variant in env.task.variants:

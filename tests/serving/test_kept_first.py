@@ -1,0 +1,67 @@
+"""What a robot is told was kept before, and belongs to the episode that it plays."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from predimem.serving import wire
+from predimem.serving.engine import Engine
+from predimem.serving.sessions import Client
+from tests.serving.support import observe, settings, small_config, small_models
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    """With a planner that nominates each image of value 200 or more, and a folder for what is kept."""
+    made = Engine(settings(small_config(state={"dir": str(tmp_path / "state"), "sync": False})), small_models())
+    made.start()
+    yield made
+    made.close()
+
+
+def ask(engine: Engine, mark: int, **fields: Any) -> dict[str, Any]:
+    message = wire.pack(observe(mark, episode_id="a", **fields))
+    return wire.unpack(engine.handle(Client(), message, time.monotonic()), 1 << 20)
+
+
+def ask_until(engine: Engine, mark: int, step: int, done: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    end = time.monotonic() + 60
+    while not done(reply := ask(engine, mark, step=step)):
+        assert time.monotonic() < end, reply
+        step += 1
+        time.sleep(0.01)
+    return reply
+
+
+def test_a_plan_that_cannot_be_kept_is_not_used(engine: Engine, tmp_path: Path) -> None:
+    """Neither its subtask nor its keyframes, until it can."""
+    in_the_way = tmp_path / "state" / "pictures"
+    in_the_way.write_text("not a folder")
+    replies: list[dict[str, Any]] = []
+    ask_until(engine, 210, 0, lambda reply: replies.append(reply) or len([r for r in replies if r["plan_error"]]) > 3)
+    assert {reply["plan_error"] for reply in replies} == {None, "the plan cannot be stored"}
+    assert all((reply["subtask"], reply["keyframe_steps"]) == ("", []) for reply in replies)
+    in_the_way.unlink()
+    reply = ask_until(engine, 220, len(replies), lambda reply: reply["subtask"] == "mark 220")
+    assert engine.store is not None
+    found = engine.store.find("a")
+    assert found is not None
+    for step in reply["keyframe_steps"]:
+        assert step in found.image_steps and engine.store.frame(found.key, step).images["cam_a"].min() >= 210
+
+
+def test_an_episode_that_begins_again_under_its_name_gets_nothing_of_the_last_one(engine: Engine) -> None:
+    """Though the step is the one that was answered last, and a plan for it is there."""
+    last = ask_until(engine, 210, 0, lambda reply: len(reply["keyframe_steps"]) > 1)
+    time.sleep(0.1)
+    anew = ask(engine, 9, step=last["step"], reset=True)
+    assert (anew["subtask"], anew["keyframe_steps"], anew["plan_age_steps"]) == ("", [], None)
+    np.testing.assert_array_equal(anew["actions"], [[-1, 0]] * 4)
+    reply = ask_until(engine, 9, last["step"] + 1, lambda reply: reply["subtask"] != "")
+    assert reply["subtask"] == "mark 9" and reply["keyframe_steps"] == []
