@@ -26,7 +26,7 @@ from openpi_client.websocket_client_policy import WebsocketClientPolicy
 from benchmarks.server import soak_report
 from benchmarks.server.images import Views
 from benchmarks.server.robots import refusal_code
-from benchmarks.server.served import Begun, cpu_s, paragraph, progress, resident_mib, shipped_server, table
+from benchmarks.server.served import Begun, anonymous_mib, cpu_s, paragraph, progress, resident_mib, shipped_server, table
 from tests.needs import find_browser
 from tests.serving.support import ServerProcess
 from tests.serving.test_server import planner_pid
@@ -34,7 +34,10 @@ from tests.serving.test_server import planner_pid
 SAMPLE_S = 10.0
 LOOK_S = 0.3  # as the page does
 HORIZON = 4
-FIELDS = ("seconds", "server_mib", "s2_mib", "server_cpu_s", "s2_cpu_s", "sessions", "replies", "episodes", "looks")
+FIELDS = (
+    *("seconds", "server_mib", "s2_mib", "server_anonymous_mib", "s2_anonymous_mib", "server_cpu_s", "s2_cpu_s"),
+    *("sessions", "replies", "episodes", "looks"),
+)
 IDLE_S = 60  # so that sessions that were left, and episodes on disk, come to their end during the warm-up already
 EPISODES_KEPT = 20
 
@@ -128,6 +131,7 @@ def sample(server: ServerProcess, minutes: float, count: Counter[str], file: Pat
             try:
                 pids = {"server": server.process.pid, "s2": planner_pid(server)}
                 row = {f"{name}_mib": resident_mib(pid) for name, pid in pids.items()}
+                row |= {f"{name}_anonymous_mib": anonymous_mib(pid) for name, pid in pids.items()}
                 row |= {f"{name}_cpu_s": cpu_s(pid) for name, pid in pids.items()}
                 row |= {"seconds": time.monotonic() - began_s, "sessions": server.metric("predimem_sessions")}
             except (TimeoutError, urllib.error.URLError, FileNotFoundError, ValueError):
@@ -167,8 +171,8 @@ def used_s(counted: np.ndarray) -> float:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--minutes", type=float, default=30.0)
-    parser.add_argument("--warm-up", type=float, default=5.0, help="minutes that are left out of the slope")
+    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--warm-up", type=float, default=10.0, help="minutes that are left out of the slope")
     parser.add_argument("--robots", type=int, default=2)
     parser.add_argument("--every-s", type=float, default=0.8, help="between two requests of a robot")
     parser.add_argument("--requests", type=int, default=30, help="of an episode; a chunk of actions each")
@@ -181,6 +185,7 @@ def run(args: argparse.Namespace) -> str:
     args.folder.mkdir(parents=True)
     begun, file = Begun.now(), args.folder / "samples.csv"
     count = soak(args, file)
+    (args.folder / "told.json").write_text(json.dumps({"line": begun.line(), "count": count}))
     samples = soak_report.read(file)
     rows = soak_report.rows(samples, args.warm_up)
     soak_report.plot(samples, args.warm_up, args.plot)

@@ -25,6 +25,7 @@ from predimem.serving import wire
 from predimem.serving.access import Access, tls_context
 from predimem.serving.config import ServeConfig
 from predimem.serving.http_reply import TEXT, Page
+from predimem.serving.memory import trim
 from predimem.serving.pages import open_page, page
 from predimem.serving.refusal import Refusal
 
@@ -215,6 +216,7 @@ class PolicyServer:
         while True:
             await asyncio.sleep(EXPIRE_EVERY_S)
             expired = await loop.run_in_executor(self._threads, self._engine.expire)
+            await loop.run_in_executor(self._threads, trim)
             if expired:
                 log.info("sessions expired", extra={"count": expired})
 
