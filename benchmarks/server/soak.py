@@ -26,7 +26,16 @@ from openpi_client.websocket_client_policy import WebsocketClientPolicy
 from benchmarks.server import soak_report
 from benchmarks.server.images import Views
 from benchmarks.server.robots import refusal_code
-from benchmarks.server.served import Begun, anonymous_mib, cpu_s, paragraph, progress, resident_mib, shipped_server, table
+from benchmarks.server.served import (
+    Begun,
+    anonymous_mib,
+    cpu_s,
+    paragraph,
+    progress,
+    resident_mib,
+    shipped_server,
+    table,
+)
 from tests.needs import find_browser
 from tests.serving.support import ServerProcess
 from tests.serving.test_server import planner_pid
