@@ -201,7 +201,10 @@ class PolicyServer:
             future.add_done_callback(lambda f: f.cancelled() or f.exception())  # its end interests nobody any more
             self._engine.metrics.rejected.labels("deadline").inc()
             raise Refusal("deadline", "no answer in time")
-        return future.result()
+        try:
+            return future.result()
+        finally:
+            del future, done  # this frame is in a refusal's traceback: they would hold each other, and the message
 
     async def _send(self, connection: ServerConnection, message: str | bytes) -> None:
         """A client that does not read is dropped: it would hold its replies in memory."""
