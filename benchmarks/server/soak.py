@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from openpi_client.websocket_client_policy import WebsocketClientPolicy
@@ -187,33 +188,46 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--requests", type=int, default=30, help="of an episode; a chunk of actions each")
     parser.add_argument("--chromium", action="store_true", help="the page in a browser instead of what it asks for")
     parser.add_argument("--folder", type=Path, default=Path("runs/server_soak"), help="samples, log and episodes")
+    parser.add_argument("--again", action="store_true", help="report on the folder of a soak that is over")
     parser.add_argument("--plot", type=Path, default=Path("docs/images/server_soak.png"))
 
 
 def run(args: argparse.Namespace) -> str:
-    args.folder.mkdir(parents=True)
-    begun, file = Begun.now(), args.folder / "samples.csv"
-    count = soak(args, file)
-    (args.folder / "told.json").write_text(json.dumps({"line": begun.line(), "count": count}))
-    samples = soak_report.read(file)
+    file, told = args.folder / "samples.csv", args.folder / "told.json"
+    if not args.again:
+        args.folder.mkdir(parents=True)
+        begun = Begun.now()
+        count = soak(args, file)
+        told.write_text(json.dumps({"line": begun.line(), "count": count}))
+    return report(soak_report.read(file), json.loads(told.read_text()), args)
+
+
+def report(samples: dict[str, np.ndarray], told: dict[str, Any], args: argparse.Namespace) -> str:
+    """Markdown; the plot beside it."""
     rows = soak_report.rows(samples, args.warm_up)
     soak_report.plot(samples, args.warm_up, args.plot)
+    count = Counter(told["count"])
     passed_s = samples["seconds"][-1]
     cores = {name: used_s(samples[f"{name}_cpu_s"]) / passed_s for name in ("server", "s2")}
     refused = {name: n for name, n in count.items() if name.startswith("refused")}
     page = "in Chromium" if args.chromium else "as what its scripts ask for"
-    head = ["process", f"at {args.warm_up:g} min, MiB", "at the end", "most", "slope, MiB/h", "95 %"]
+    blocks = ", ".join(f"{block * SAMPLE_S / 60:g}" for block in soak_report.BLOCKS)
     said = paragraph(
-        f"""{begun.line()} {passed_s / 60:.0f} minutes, {args.robots} robots with the shipped weights, a request each
+        f"""{told["line"]} {passed_s / 60:.0f} minutes, {args.robots} robots with the shipped weights, a request each
         {args.every_s:g} s and robot ({args.requests} an episode, {HORIZON} control steps on each time), the page open
         {page}, episodes on disk. Sessions without requests end after {IDLE_S} s and {EPISODES_KEPT} episodes are kept,
         so that both come and go. {count["replies"]} replies, {count["episodes"]} episodes, {count["looks"]} looks of
         the page ({count["looks in vain"]} more without an answer in 20 s), {sum(refused.values())} refusals
         {refused or ""}, {count["restarts of S2"]} restarts of S2; {samples["sessions"].max():.0f} sessions at most. The
         server used {cores["server"]:.2f} of a core, S2 {cores["s2"]:.2f}. {len(samples["seconds"])} samples, one each
-        {SAMPLE_S:g} s ({count["samples left out"]} left out, while the server or S2 did not answer). The slope is that
-        of least squares after the first {args.warm_up:g} minutes; the interval is a bootstrap of its residuals in
-        blocks of {soak_report.BLOCK * SAMPLE_S / 60:g} minutes."""
+        {SAMPLE_S:g} s ({count["samples left out"]} left out, while the server or S2 did not answer)."""
+    )
+    how = paragraph(
+        f"""The slope is that of least squares after the first {args.warm_up:g} minutes, which were set as the warm-up
+        before the run: all that comes and goes has done so several times by then. Samples that are close together are
+        alike; `alike` is the time after which the correlation of the residuals has fallen below 1/e. The interval is a
+        moving-block bootstrap of the residuals, the widest of those for blocks of {blocks} minutes. `in files` is what
+        is mapped from files, such as torch's libraries, which the system can drop."""
     )
     image = f"![Resident memory of both processes over the soak](../images/{args.plot.name})"
-    return f"{said}\n\n{table(head, rows)}\n\n{image}\n"
+    return f"{said}\n\n{how}\n\n{table(soak_report.head(args.warm_up), rows)}\n\n{image}\n"
