@@ -1,4 +1,4 @@
-"""Soaks the server: a few robots come, play, begin again and go, the page is open, and memory is read every 10 s.
+"""Soaks the server: a few robots come, play, begin again and go, the page is open, and memory is read all the time.
 
 Each robot connects, plays an episode, plays another one under the same name (`reset`), closes the connection and comes
 back with a new name. The page is either what the page's scripts fetch, or with `--chromium` the page in a browser.
@@ -14,7 +14,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
@@ -41,7 +41,8 @@ from tests.needs import find_browser
 from tests.serving.support import ServerProcess
 from tests.serving.test_server import planner_pid
 
-SAMPLE_S = 10.0
+SAMPLE_S = 10.0  # over which memory is averaged
+READING_S = 0.25
 LOOK_S = 0.3  # as the page does
 HORIZON = 4
 FIELDS = (
@@ -127,31 +128,48 @@ def browser(server: ServerProcess) -> Iterator[None]:
 
 
 def sample(server: ServerProcess, minutes: float, count: Counter[str], file: Path, under_way: Work) -> None:
-    """A row every `SAMPLE_S` seconds, but while S2 is restarted or the server does not tell its sessions. Raises what
-    ended the robots, and FileNotFoundError where the server has ended."""
+    """A row for every `SAMPLE_S` seconds, but while S2 is restarted or the server does not tell its sessions. Raises
+    what ended the robots, and FileNotFoundError where the server has ended."""
     began_s = time.monotonic()
     with open(file, "w", newline="") as out:
         rows = csv.writer(out)
         rows.writerow(FIELDS)
-        for turn in range(int(minutes * 60 / SAMPLE_S) + 1):
-            time.sleep(max(0.0, began_s + turn * SAMPLE_S - time.monotonic()))
+        for turn in range(int(minutes * 60 / SAMPLE_S)):
             for done in (work for work in under_way if work.done()):
                 done.result()
             resident_mib(server.process.pid)
+            until_s = began_s + (turn + 1) * SAMPLE_S
             try:
-                pids = {"server": server.process.pid, "s2": planner_pid(server)}
-                row = {f"{name}_mib": resident_mib(pid) for name, pid in pids.items()}
-                row |= {f"{name}_anonymous_mib": anonymous_mib(pid) for name, pid in pids.items()}
-                row |= {f"{name}_cpu_s": cpu_s(pid) for name, pid in pids.items()}
-                row |= {"seconds": time.monotonic() - began_s, "sessions": server.metric("predimem_sessions")}
+                row = means(server, until_s) | {"sessions": server.metric("predimem_sessions")}
             except (TimeoutError, urllib.error.URLError, FileNotFoundError, ValueError):
                 count["samples left out"] += 1
+                time.sleep(max(0.0, until_s - time.monotonic()))
                 continue
+            row |= {"seconds": time.monotonic() - began_s}
             row |= {name: count[name] for name in ("replies", "episodes", "looks")}
             rows.writerow([round(row[name], 2) for name in FIELDS])
             out.flush()
             if turn % 30 == 0:
                 progress(f"{turn * SAMPLE_S / 60:.0f} min: {json.dumps(row)}")
+
+
+def means(server: ServerProcess, until_s: float) -> dict[str, float]:
+    """Memory of both processes on average until then (`time.monotonic`), and the processor time that they have used.
+
+    The server gives memory back every few seconds: a single reading in ten seconds would show where in that period it
+    fell, which drifts over many minutes, and look like a slope.
+    """
+    pids = {"server": server.process.pid, "s2": planner_pid(server)}
+    readings: dict[str, list[float]] = defaultdict(list)
+    while True:
+        for name, pid in pids.items():
+            readings[f"{name}_mib"].append(resident_mib(pid))
+            readings[f"{name}_anonymous_mib"].append(anonymous_mib(pid))
+        if time.monotonic() >= until_s:
+            break
+        time.sleep(READING_S)
+    found = {name: float(np.mean(values)) for name, values in readings.items()}
+    return found | {f"{name}_cpu_s": cpu_s(pid) for name, pid in pids.items()}
 
 
 def soak(args: argparse.Namespace, file: Path) -> Counter[str]:
@@ -195,6 +213,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> str:
     file, told = args.folder / "samples.csv", args.folder / "told.json"
     if not args.again:
+        needed_min = soak_report.SHORTEST * SAMPLE_S / 60
+        if args.minutes - args.warm_up < needed_min:
+            raise SystemExit(
+                f"a slope needs {needed_min:g} minutes after the warm-up of {args.warm_up:g}; --minutes more"
+            )
         args.folder.mkdir(parents=True)
         begun = Begun.now()
         count = soak(args, file)
@@ -219,8 +242,8 @@ def report(samples: dict[str, np.ndarray], told: dict[str, Any], args: argparse.
         so that both come and go. {count["replies"]} replies, {count["episodes"]} episodes, {count["looks"]} looks of
         the page ({count["looks in vain"]} more without an answer in 20 s), {sum(refused.values())} refusals
         {refused or ""}, {count["restarts of S2"]} restarts of S2; {samples["sessions"].max():.0f} sessions at most. The
-        server used {cores["server"]:.2f} of a core, S2 {cores["s2"]:.2f}. {len(samples["seconds"])} samples, one each
-        {SAMPLE_S:g} s ({count["samples left out"]} left out, while the server or S2 did not answer)."""
+        server used {cores["server"]:.2f} of a core, S2 {cores["s2"]:.2f}. {len(samples["seconds"])} samples, each the
+        mean of {SAMPLE_S:g} s ({count["samples left out"]} left out, while the server or S2 did not answer)."""
     )
     how = paragraph(
         f"""The slope is that of least squares after the first {args.warm_up:g} minutes, which were set as the warm-up

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 BLOCKS = (12, 30, 60)  # samples
-SHORTEST = 4 * max(BLOCKS)  # samples that a slope needs
+SHORTEST = 2 * max(BLOCKS)  # samples that a slope needs
 RESAMPLES = 4000
 
 

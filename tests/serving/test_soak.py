@@ -45,5 +45,5 @@ def test_how_long_samples_are_alike() -> None:
 
 
 def test_a_soak_that_is_too_short() -> None:
-    with pytest.raises(ValueError, match="after 40 min there are 60 samples; a slope needs 240"):
+    with pytest.raises(ValueError, match="after 40 min there are 60 samples; a slope needs 120"):
         rows({"seconds": SECONDS}, 40.0)
