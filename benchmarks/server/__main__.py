@@ -1,12 +1,12 @@
 """Measures the inference server, one part at a time; with --out a part replaces its section of the table.
 
     python -m benchmarks.server capacity --out docs/benchmarks/server.md
-    python -m benchmarks.server soak --minutes 30 --out docs/benchmarks/server.md
+    python -m benchmarks.server soak --out docs/benchmarks/server.md
 
 capacity   robots at 20 Hz until replies come too late         kills     kill -9 and restart, what is remembered
 overhead   what a request costs beside the model, against      cluster   replicas behind the Ray gateway
            openpi's loop around the same policy                hostile   messages that mean harm
-soak       memory over half an hour
+soak       memory over an hour
 
 Run it in the checkout: the servers of the tests are used here, too. Needs the packages of `predimem[dev]`. Figures of
 a busy machine are worse than those of a quiet one; each section says what else ran.
@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PARTS = {  # module -> its section
     "capacity": "Robots at 20 Hz",
     "overhead": "Cost of a request",
-    "soak": "Half an hour",
+    "soak": "An hour",
     "kills": "Kills",
     "hostile": "Hostile messages",
     "cluster": "Replicas on Ray",

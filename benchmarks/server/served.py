@@ -81,6 +81,12 @@ def resident_mib(pid: int) -> float:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_MIB
 
 
+def anonymous_mib(pid: int) -> float:
+    """What of the resident memory is no part of a file."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("RssAnon:"))
+
+
 @dataclass(frozen=True)
 class Begun:
     """Where and with what code a measurement was begun."""

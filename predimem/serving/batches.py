@@ -126,11 +126,15 @@ class Batches(Generic[Asked, Answered]):
         finally:
             if cancellation is not None:
                 cancellation.watch(None)
-        if isinstance(call.error, TooLate | Stopped):
+        error, answer = call.error, call.answer
+        if isinstance(error, TooLate | Stopped):
             self._forget(call)
-        if call.error is not None:
-            raise call.error
-        return call.answer
+        if error is None:
+            return answer
+        try:
+            raise error
+        finally:
+            del call, error  # this frame is in the error's traceback: they would hold each other, and what was asked
 
     def _forget(self, call: _Call[Asked, Answered]) -> None:
         with self._condition:

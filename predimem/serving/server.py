@@ -25,6 +25,7 @@ from predimem.serving import wire
 from predimem.serving.access import Access, tls_context
 from predimem.serving.config import ServeConfig
 from predimem.serving.http_reply import TEXT, Page
+from predimem.serving.memory import trim
 from predimem.serving.pages import open_page, page
 from predimem.serving.refusal import Refusal
 
@@ -200,7 +201,10 @@ class PolicyServer:
             future.add_done_callback(lambda f: f.cancelled() or f.exception())  # its end interests nobody any more
             self._engine.metrics.rejected.labels("deadline").inc()
             raise Refusal("deadline", "no answer in time")
-        return future.result()
+        try:
+            return future.result()
+        finally:
+            del future, done  # this frame is in a refusal's traceback: they would hold each other, and the message
 
     async def _send(self, connection: ServerConnection, message: str | bytes) -> None:
         """A client that does not read is dropped: it would hold its replies in memory."""
@@ -215,6 +219,7 @@ class PolicyServer:
         while True:
             await asyncio.sleep(EXPIRE_EVERY_S)
             expired = await loop.run_in_executor(self._threads, self._engine.expire)
+            await loop.run_in_executor(self._threads, trim)
             if expired:
                 log.info("sessions expired", extra={"count": expired})
 

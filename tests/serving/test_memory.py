@@ -1,9 +1,25 @@
-"""Garbage that lived for a while is freed in a process with many objects."""
+"""A server's memory does not grow: garbage is freed, free memory goes back, and what has ended holds nothing."""
 
 from __future__ import annotations
 
+import gc
+import json
 import subprocess
 import sys
+import time
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from websockets.sync.client import connect
+
+from predimem.serving import memory, wire
+from predimem.serving.engine import Engine
+from predimem.serving.refusal import Refusal
+from predimem.serving.sessions import Client
+from tests.serving.support import observe, server_process, settings, small_config, small_models, small_server
 
 PROGRAM = """
 import gc, sys, weakref
@@ -26,6 +42,17 @@ for _ in range(300):
 print(seen() is None)
 """
 
+HOLES = """
+import numpy as np
+from tests.serving.support import main
+blocks, between = [], []
+for _ in range(64 * 20):
+    blocks.append(np.ones(50 << 10, np.uint8))
+    between.append(bytes(2000))
+blocks.clear()
+main()
+"""
+
 
 def freed(how: str) -> str:
     done = subprocess.run([sys.executable, "-c", PROGRAM, how], capture_output=True, text=True, check=True, timeout=300)
@@ -34,3 +61,73 @@ def freed(how: str) -> str:
 
 def test_a_settled_process_frees_old_garbage() -> None:
     assert (freed("settled"), freed("as it is")) == ("True", "False")
+
+
+def mib(pid: int, field: str = "RssAnon") -> float:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(f"{field}:"))
+
+
+@pytest.mark.skipif(memory._malloc_trim is None, reason="the C library is not GNU's")
+def test_a_server_gives_free_memory_back(tmp_path: Path) -> None:
+    """It begins with a heap of 64 MiB that is free but for small blocks in between."""
+    with server_process(["-c", HOLES, json.dumps([small_config(), {}])], tmp_path / "serve.log") as server:
+        until = time.monotonic() + 60
+        while (now := mib(server.process.pid)) > 64:
+            assert time.monotonic() < until, f"{now:.0f} MiB are still in use"
+            time.sleep(0.2)
+
+
+def test_a_refused_message_is_not_kept(tmp_path: Path) -> None:
+    """60 messages of 4 MiB, one after the other; garbage collections are too rare to be waited for."""
+    with small_server(tmp_path) as server, connect(f"ws://127.0.0.1:{server.port}", max_size=None) as robot:
+        before = mib(server.process.pid, "VmHWM")
+        robot.recv()
+        large, reply = np.zeros(4 << 20, np.uint8), b""
+        for step in (100, *[50] * 60):
+            robot.send(wire.pack(observe(episode_id="a", step=step, large=large)))
+            reply = robot.recv()
+        assert str(reply).startswith("order: step 50 after step 100")
+        assert mib(server.process.pid, "VmHWM") - before < 50
+
+
+def test_episodes_leave_nothing_behind(tmp_path: Path) -> None:
+    """Traced memory over 300 episodes that end in every way, most of them while S2 plans, without any garbage
+    collection: a cycle of objects counts as much as an object in a list that grows."""
+    config = small_config(state={"dir": str(tmp_path), "episodes": 5, "sync": False}, limits={"idle_s": 1e-6})
+    engine = Engine(settings(config), small_models(planner_s=0.005))
+    engine.start()
+    try:
+        play(engine, 0, 100)  # the newest 5 are kept, counters exist, what is loaded late is there
+        gc.collect()
+        gc.disable()
+        tracemalloc.start()
+        play(engine, 100, 120)
+        before, _ = tracemalloc.get_traced_memory()
+        play(engine, 120, 420)
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+        engine.close()
+    assert (after - before) / 300 < 1200  # bytes; the ends of 1000 episodes are remembered
+
+
+def play(engine: Engine, first: int, last: int) -> None:
+    """One episode for each number. In turn it is ended, left, and begun anew under the same name."""
+    for number in range(first, last):
+        client, name = engine.connect(), f"episode-{number}"
+        for step in (0, 4, 8):
+            _ask(engine, client, observe(episode_id=name, step=step))
+        with pytest.raises(Refusal, match="order"):
+            _ask(engine, client, observe(episode_id=name, step=2))
+        if number % 3 == 0:
+            _ask(engine, client, {"episode_id": name, "done": True})
+        elif number % 3 == 1:
+            _ask(engine, client, observe(episode_id=name, step=0, reset=True))
+        engine.leave(client)
+        engine.expire()
+
+
+def _ask(engine: Engine, client: Client, message: dict[str, Any]) -> None:
+    engine.handle(client, wire.pack(message), time.monotonic())

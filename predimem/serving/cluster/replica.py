@@ -17,7 +17,7 @@ from predimem.serving.config import ServeConfig
 from predimem.serving.engine import Engine, status
 from predimem.serving.http_reply import Page
 from predimem.serving.logs import log_as_json
-from predimem.serving.memory import settle
+from predimem.serving.memory import settle, trim
 from predimem.serving.pages import page
 from predimem.serving.refusal import Refusal
 from predimem.serving.robot import Served
@@ -130,3 +130,4 @@ class Replica:
                 old = [name for name, (_, heard_s) in self._clients.items() if heard_s < until_s]
             for name in old:
                 self._leave(name)
+            trim()
