@@ -123,9 +123,9 @@ class ServerProcess:
         return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
 
     def faults(self) -> list[str]:
-        """The lines of the log that are no entries, or entries of warnings and errors."""
-        entries = (line for line in self._log.read_text().splitlines() if '"level": "info"' not in line)
-        return list(entries)
+        """What was written beside the line for people: lines that are no entries, and warnings and errors."""
+        lines = (line for line in self._log.read_text().splitlines() if not line.startswith("ready: "))
+        return [line for line in lines if '"level": "info"' not in line]
 
     def get(self, path: str, headers: dict[str, str] | None = None) -> tuple[int, str]:
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", headers=headers or {})
