@@ -21,7 +21,7 @@ from PIL import Image
 
 from memory_bank import MemoryConfig
 from predimem.core.types import Tick
-from predimem.serving.page.past import keyframes_held
+from predimem.serving.page.past import history
 from predimem.serving.page.routes import POLICY, shell
 from predimem.serving.store import StoredEpisode, StoredPlan
 from predimem.serving.watch import ANSWERS, SPANS, EpisodeWatch
@@ -175,6 +175,6 @@ def test_keyframes_are_clustered_as_the_bank_does() -> None:
     nominated = {10: (9,), 12: (11,), 13: (11,), 40: (40,), 300: ()}
     plans = tuple(StoredPlan(step, "go", steps, None, "") for step, steps in nominated.items())
     stored = StoredEpisode(1, "e", "do it", plans, (9, 11, 40))
-    held = list(keyframes_held(stored, MemoryConfig(cluster_gap_steps=3)))
-    assert held == [(10, (9,)), (13, (11,)), (40, (11, 40))]
-    assert list(keyframes_held(stored, MemoryConfig(keyframes=False))) == []
+    held = list(history(stored, MemoryConfig(cluster_gap_steps=3)))
+    assert [(h.step, h.keyframes) for h in held if h.keyframes is not None] == [(10, (9,)), (13, (11,)), (40, (11, 40))]
+    assert list(history(stored, MemoryConfig(keyframes=False))) == []
