@@ -112,7 +112,7 @@ class Session:
         with self._lock:
             self._agent.close()
             self._planner.end()
-            self._keep_trajectory(rows=1)
+            self.keep_trajectory()
 
     def _begin(self, request: Request) -> None:
         store = self._parts.store
@@ -231,10 +231,13 @@ class Session:
             self._parts.metrics.store_latency.observe(time.perf_counter() - began_s)
         if plan.error is None:
             self._bank.announce(plan.keyframe_steps, kept)
-        self._keep_trajectory(TRAJECTORY_ROWS, TRAJECTORY_S)
+        self.keep_trajectory(TRAJECTORY_ROWS, TRAJECTORY_S)
 
-    def _keep_trajectory(self, rows: int, every_s: float = 0.0) -> None:
-        """Write what came since the last time, where that is enough. It is for people alone, so a fault is logged."""
+    def keep_trajectory(self, rows: int = 1, every_s: float = 0.0) -> None:
+        """Write what came since the last time, where it is so many rows or so long ago. Any thread may ask.
+
+        It is for people alone, so a fault is logged.
+        """
         store, key = self._parts.store, self._key
         if store is None or key is None or not self._parts.config.state.trajectory:
             return

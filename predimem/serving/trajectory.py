@@ -94,18 +94,18 @@ def unpack(pieces: Sequence[bytes]) -> Trajectory | None:
     return Trajectory(*(array[::-1][from_end] for array in arrays))
 
 
-def slowness(steps: int, seconds: float, control_hz: float, s1_ms: float | None) -> str | None:
+def slowness(steps: int, seconds: float, control_hz: float, s1_share: float) -> str | None:
     """A sentence where control is slower than it should be; None where it is not, or it cannot be told yet.
 
-    steps, seconds: control steps in so much wall-clock time. s1_ms: how long the actor takes.
+    steps, seconds: control steps in so much wall-clock time. s1_share: the part of the time in which S1 computes.
     """
     if seconds < 1.0 or steps / seconds >= SLOW * control_hz:
         return None
-    period_ms = 1000 / control_hz
-    why = "observations come too slowly: the robot, its simulator or the network"
-    if s1_ms is not None and s1_ms > period_ms:
-        why = f"S1 takes {s1_ms:.0f} ms, and a control step has {period_ms:.0f} ms"
-    return f"control runs at {steps / seconds:.1f} Hz, below its {control_hz:g} Hz ({why})"
+    share = f"{100 * min(1.0, s1_share):.0f} %"
+    return (
+        f"control runs at {steps / seconds:.1f} Hz, below its {control_hz:g} Hz: S1 takes {share} of the time, "
+        "the robot or its simulator, the network and the server's queues take the rest"
+    )
 
 
 class Recorder:

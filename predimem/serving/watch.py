@@ -208,9 +208,12 @@ class EpisodeWatch:
     def _slowness(self) -> str | None:
         if self._control_hz is None or not self._steps:
             return None
-        last_s, last = self._steps[-1]
+        now, (last_s, last) = time.monotonic(), self._steps[-1]
+        if last_s < now - WINDOW_S:
+            return None  # idle
         first_s, first = next(entry for entry in self._steps if entry[0] >= last_s - RATE_S)
-        return slowness(last - first, last_s - first_s, self._control_hz, self._s1.typical_ms())
+        s1_share = self._s1.hz(now) * (self._s1.typical_ms() or 0.0) / 1000
+        return slowness(last - first, last_s - first_s, self._control_hz, s1_share)
 
     def _note_subtask(self, step: int, subtask: str | None) -> None:
         if subtask and (not self._spans or self._spans[-1][1] != subtask):

@@ -20,7 +20,7 @@ from openpi_client.websocket_client_policy import WebsocketClientPolicy
 from PIL import Image
 
 from memory_bank import MemoryConfig
-from predimem.core.types import Tick
+from predimem.core.types import Plan, Tick
 from predimem.serving.page.past import history
 from predimem.serving.page.routes import POLICY, shell
 from predimem.serving.store import StoredEpisode, StoredPlan
@@ -153,21 +153,22 @@ def test_a_key_is_needed_for_data_alone(tmp_path: Path) -> None:
 
 
 def test_a_watch_is_bounded_and_begins_anew() -> None:
-    watch = EpisodeWatch()
+    watch, row = EpisodeWatch(), (np.zeros(3, np.float32), np.zeros(2, np.float32))
     first = watch.view()
-    assert first["step"] is None and first["spans"] == []
+    assert first["step"] is None and first["spans"] == [] and watch.trajectory() is None
     tick = Tick(0, "", 0, False, False, s1_latency_s=0.004, s2_latency_s=0.1, plan_arrived=True, plan_confidence=0.5)
     for step in range(2000):
-        watch.note(replace(tick, step=step, subtask=f"subtask {step // 2}"))
+        watch.note(replace(tick, step=step, subtask=f"subtask {step // 2}"), *row)
+        watch.note_answer(Plan("e", step, "go", confidence=0.5), 0.1)
     seen = watch.view()
     assert len(seen["spans"]) == SPANS and seen["spans"][-1] == (1998, "subtask 999")
-    assert len(seen["answers"]) == ANSWERS and seen["answers"][-1] == (1999, 0.5)
+    assert len(seen["answers"]) == ANSWERS and seen["answers"][-1] == [1999, 0.5, 100.0, True]
     assert seen["s1_ms"] == 4 and seen["s2_ms"] == 100 and seen["s1_hz"] > 10
-    watch.note(replace(tick, step=2000, plan_error="no words", plan_confidence=None))
+    watch.note(replace(tick, step=2000, plan_error="no words", plan_confidence=None), *row)
     assert watch.view()["plan_error"] == "no words" and watch.view()["confidence"] == 0.5
     watch.begin()
     again = watch.view()
-    assert again["spans"] == again["answers"] == [] and again["run"] != first["run"]
+    assert again["spans"] == again["answers"] == [] and again["run"] != first["run"] and watch.trajectory() is None
 
 
 def test_keyframes_are_clustered_as_the_bank_does() -> None:

@@ -44,6 +44,7 @@ def past_episode(engine: Engine, episode_id: str) -> Page:
     stored = None if engine.store is None else engine.store.find(episode_id)
     if stored is None or engine.store is None:
         return missing("no such episode")
+    _keep_rows(engine, episode_id)
     spans: list[tuple[int, str]] = []
     for plan in stored.plans:
         if plan.subtask is not None and (not spans or spans[-1][1] != plan.subtask):
@@ -97,6 +98,7 @@ def past_recording(engine: Engine, episode_id: str) -> Page:
     """The episode as a file for the Rerun viewer."""
     if engine.store is None or engine.store.find(episode_id) is None:
         return missing("no such episode")
+    _keep_rows(engine, episode_id)
     return recording(engine.store.folder, episode_id, engine.config.robot.control_hz)
 
 
@@ -176,6 +178,13 @@ def _shown_by_own(bank: SessionBank, store: EpisodeStore, stored: StoredEpisode)
         if shown != held:
             held = shown
             yield Held(plan.step, held)
+
+
+def _keep_rows(engine: Engine, episode_id: str) -> None:
+    """Of an episode that is played: what it has not written yet."""
+    for session in engine.sessions.all():
+        if session.episode_id == episode_id:
+            session.keep_trajectory()
 
 
 def _clock(stored: StoredEpisode, rows: Trajectory | None) -> list[tuple[int, float]]:

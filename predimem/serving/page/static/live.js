@@ -108,7 +108,7 @@ export class LiveView {
       this.why = new Why(episode.own_memory);
       this.bank.append(this.why.element);
     }
-    document.title = `${episode.instruction ?? "no task"} · live since ${moment(episode.began_s)} · PrediMem`;
+    document.title = `live since ${moment(episode.began_s)} · ${episode.instruction ?? ""} · PrediMem`;
     text(this.began, `began ${moment(episode.began_s)}`);
     text(this.slow, episode.slow ?? "");
     text(this.title, episode.instruction ?? "");

@@ -91,7 +91,7 @@ export class PastView {
   /** Called when the element is in the page. */
   begin() {
     const { spans, answers, end, clock, instruction, began_s, outcome, trajectory } = this.episode;
-    document.title = [instruction, outcome ?? "past", began_s && moment(began_s), "PrediMem"].filter(Boolean).join(" · ");
+    document.title = [outcome ?? "past", began_s && moment(began_s), instruction, "PrediMem"].filter(Boolean).join(" · ");
     this.timeline.draw({ spans, answers, keyframes: this.marks(), end, hz: this.hz, step: this.step, clock });
     this.seek(this.step);
     this.drawCharts(trajectory ? "" : NO_ROWS);
