@@ -53,10 +53,10 @@ def play(server: ServerProcess) -> dict[str, Any]:
     return reply
 
 
-def fetch(server: ServerProcess, path: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
+def fetch(server: ServerProcess, path: str, timeout_s: float = 20, **headers: str) -> tuple[int, dict[str, str], bytes]:
     request = urllib.request.Request(f"http://127.0.0.1:{server.port}{path}", headers=headers)
     try:
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=timeout_s) as answer:
             return answer.status, dict(answer.headers), answer.read()
     except urllib.error.HTTPError as error:
         return error.code, dict(error.headers), error.read()

@@ -40,7 +40,7 @@ export class LiveView {
     this.note = h("p", { class: "note" });
     this.began = h("span", { class: "began" });
     this.warning = h("p", { class: "warning", role: "status" });
-    this.slow = h("p", { class: "warning slow", role: "status" });
+    this.slow = h("p", { class: "slow", role: "status" });
     this.meter = h("i");
     this.sure = h("b", {}, dash);
     this.facts = {

@@ -49,7 +49,7 @@ export class PastView {
     this.element = h(
       "article",
       { class: "episode past" },
-      h("div", { class: "head" }, h("h1", {}, episode.instruction), h("p", { class: "sub" }, h("span", { class: `badge ${episode.outcome ?? ""}` }, episode.outcome ?? "past"), h("span", { class: "began" }, episode.began_s ? `began ${moment(episode.began_s)}` : ""), h("code", {}, episode.id), this.place), this.actions(live), h("p", { class: "warning" }, episode.warning), h("p", { class: "warning slow" }, episode.slow)),
+      h("div", { class: "head" }, h("h1", {}, episode.instruction), h("p", { class: "sub" }, h("span", { class: `badge ${episode.outcome ?? ""}` }, episode.outcome ?? "past"), h("span", { class: "began" }, episode.began_s ? `began ${moment(episode.began_s)}` : ""), h("code", {}, episode.id), this.place), this.actions(live), h("p", { class: "warning" }, episode.warning), h("p", { class: "slow" }, episode.slow)),
       h(
         "div",
         { class: "now" },
