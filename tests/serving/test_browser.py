@@ -210,7 +210,7 @@ def play_slowly(client: WebsocketClientPolicy, episode_id: str, steps: range, hz
     """Frames 6 to 10 are nominated, and that of step 16 cannot be planned."""
     for step in steps:
         mark = 101 if step == 16 else 210 if 6 <= step <= 10 else 7
-        state = np.float32([step, step / 2, -1])
+        state = np.array([step, step / 2, -1], np.float32)
         client.infer(observe(mark, episode_id=episode_id, step=step) | {"state": state})
         time.sleep(1 / hz)
 

@@ -45,7 +45,7 @@ def test_the_last_rows_are_kept_and_each_is_taken_once() -> None:
         taken += rows.steps.tolist()
     assert taken == list(range(28)) and recorder.take() is None
     assert recorder.last(10).steps.tolist() == list(range(18, 28)) and recorder.newest == (27, 1e9 + 27 / 20)
-    np.testing.assert_array_equal(recorder.last(2).action, np.float32([[-26, -26 / 3], [-27, -9]]))
+    np.testing.assert_array_equal(recorder.last(2).action, np.array([[-26, -26 / 3], [-27, -9]], np.float32))
     record(recorder, range(28, 50))  # more than there is room for
     rows = recorder.take()
     assert rows is not None and rows.steps.tolist() == list(range(40, 50))
