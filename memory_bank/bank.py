@@ -33,7 +33,9 @@ class MemoryBank:
         self._clusters = NominationClusters(self.config.cluster_gap_steps, self.config.history_steps)
         self._nominated: dict[int, Frame] = {}
         self._settled: deque[Frame] = deque(maxlen=self.config.keyframe_capacity)
+        self._settled_nominations: deque[tuple[int, ...]] = deque(maxlen=self.config.keyframe_capacity)
         self._keyframes: tuple[Frame, ...] = ()
+        self._nominations: tuple[tuple[int, ...], ...] = ()
         self._subtasks: list[str] = []
 
     def observe(self, observation: Observation) -> None:
@@ -63,8 +65,9 @@ class MemoryBank:
         if changed:
             medians = (self._nominated[step] for step in self._clusters.medians())
             keyframes = (*self._settled, *medians)
-            capacity = self.config.keyframe_capacity
-            self._keyframes = keyframes if capacity is None else keyframes[-capacity:]
+            nominations = (*self._settled_nominations, *self._clusters.steps())
+            shown = slice(None) if (capacity := self.config.keyframe_capacity) is None else slice(-capacity, None)
+            self._keyframes, self._nominations = keyframes[shown], nominations[shown]
 
     def note_subtask(self, subtask: str) -> None:
         """Remember an answer of the planner; one that is repeated counts once."""
@@ -82,8 +85,15 @@ class MemoryBank:
         """Steps of the keyframe buffer, oldest first."""
         return tuple(frame.step for frame in self._keyframes)
 
+    @property
+    def nominations(self) -> tuple[tuple[int, ...], ...]:
+        """For each keyframe, in the order of `keyframe_steps`: the nominated steps whose lower median it is, sorted,
+        repeats kept."""
+        return self._nominations
+
     def _settle(self, now: int) -> None:
         for cluster in self._clusters.seal(now):
             self._settled.append(self._nominated[cluster.median])
+            self._settled_nominations.append(tuple(cluster.steps))
             for step in set(cluster.steps):
                 del self._nominated[step]

@@ -58,3 +58,7 @@ class NominationClusters:
     def medians(self) -> tuple[int, ...]:
         """One step per open cluster, oldest first."""
         return tuple(c.median for c in self._open)
+
+    def steps(self) -> tuple[tuple[int, ...], ...]:
+        """The nominated steps of each open cluster, oldest first, repeats kept."""
+        return tuple(tuple(c.steps) for c in self._open)

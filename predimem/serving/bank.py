@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 
-from memory_bank import MemoryConfig, RecentWindow, make_memory
+from memory_bank import MemoryBank, MemoryConfig, RecentWindow, make_memory
 from predimem.core.types import Frame, MemorySnapshot, Observation, Plan
 from predimem.serving.store import EpisodeStore, StoredEpisode, StoredPlan
 
@@ -70,6 +70,12 @@ class SessionBank:
     @property
     def keyframe_steps(self) -> tuple[int, ...]:
         return self._memory.keyframe_steps
+
+    @property
+    def nominations(self) -> tuple[tuple[int, ...], ...]:
+        """Those behind each keyframe, as `MemoryBank.nominations`; empty for a memory of one's own, which chooses its
+        keyframes in its own way."""
+        return self._memory.nominations if isinstance(self._memory, MemoryBank) else ()
 
     def frame(self, step: int) -> Frame | None:
         """The frame of a step that can still be nominated, or is a keyframe. Any thread may ask."""

@@ -63,6 +63,10 @@ class Cancellation:
         with self._lock:
             self._cancelled = False
 
+    @property
+    def cancelled(self) -> bool:
+        return self._cancelled
+
     def watch(self, call: _Call[Any, Any] | None) -> None:
         with self._lock:
             self._call = call

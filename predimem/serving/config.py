@@ -139,6 +139,7 @@ class StateConfig:
     dir: where episodes are kept so that they survive a restart; null: in memory alone.
     sync: wait for the disk, so that they survive a power cut too, not only a kill.
     image_every_steps: besides keyframes, one image of so many control steps is kept, for looking at past episodes.
+    trajectory: the state, the action and the wall-clock time of every observation are kept too, for looking at them.
     episodes: how many are kept, the last used ones.
     journal: of the database: `wal`, or `rollback` where processes of several machines share the folder.
     """
@@ -148,6 +149,7 @@ class StateConfig:
     dir: str | None = None
     sync: bool = True
     image_every_steps: int = 20
+    trajectory: bool = True
     episodes: int = 200
     journal: Literal["wal", "rollback"] = "wal"
 

@@ -86,25 +86,31 @@ class WholeTaskPlanner:
 
 
 class SessionPlanner:
-    """Implements `Planner` for one session's worker. `keep` has stored a plan before anybody uses it."""
+    """Implements `Planner` for one session's worker.
 
-    def __init__(self, shared: SharedPlanner, keep: Callable[[MemorySnapshot, Plan], None], metrics: Metrics):
+    keep: stores a plan before anybody uses it, or notes why there is none; it is told the seconds that the planner
+    took.
+    """
+
+    def __init__(self, shared: SharedPlanner, keep: Callable[[MemorySnapshot, Plan, float], None], metrics: Metrics):
         self._shared = shared
         self._keep = keep
         self._metrics = metrics
         self._cancellation = Cancellation()
 
     def plan(self, snapshot: MemorySnapshot) -> Plan:
+        began_s = time.perf_counter()
         plan = self._shared.plan(snapshot, self._cancellation)
         if plan.error is not None:
             self._metrics.s2_errors.inc()
-            return plan
+            if self._cancellation.cancelled:
+                return plan
         try:
-            self._keep(snapshot, plan)
+            self._keep(snapshot, plan, time.perf_counter() - began_s)
         except Exception:
             log.exception("a plan cannot be stored, so it is not used", extra={"episode_id": snapshot.episode_id})
             self._metrics.store_errors.inc()
-            return no_plan(snapshot, "the plan cannot be stored")
+            return plan if plan.error is not None else no_plan(snapshot, "the plan cannot be stored")
         return plan
 
     def call_off(self) -> None:
@@ -120,7 +126,7 @@ class SessionPlanner:
         self._keep = _keep_nothing
 
 
-def _keep_nothing(snapshot: MemorySnapshot, plan: Plan) -> None:
+def _keep_nothing(snapshot: MemorySnapshot, plan: Plan, latency_s: float) -> None:
     raise Stopped("the session has ended")
 
 

@@ -13,7 +13,8 @@ from predimem.core.episodes import Episode
 from predimem.core.files import AtomicWrite
 from predimem.serving.config import StateConfig
 from predimem.serving.jpeg import jpeg
-from predimem.serving.store import EpisodeStore, StoredEpisode
+from predimem.serving.store import EpisodeStore, journal_of
+from predimem.serving.stored import StoredEpisode
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,9 @@ class Recording:
     spans: (first step, subtask).
     keyframes: their steps.
     numbers: name -> (step, value), such as the planner's confidence.
-    vectors: name -> float [T, D], a row for each step.
+    vectors: name -> (step, float [D]).
+    said: (step, text): raw answers of the planner.
+    clock: step -> seconds since 1970, where that is known.
     """
 
     name: str
@@ -35,7 +38,9 @@ class Recording:
     spans: Sequence[tuple[int, str]]
     keyframes: Sequence[int]
     numbers: Mapping[str, Iterable[tuple[int, float]]] = field(default_factory=dict)
-    vectors: Mapping[str, np.ndarray] = field(default_factory=dict)
+    vectors: Mapping[str, Iterable[tuple[int, np.ndarray]]] = field(default_factory=dict)
+    said: Sequence[tuple[int, str]] = ()
+    clock: Mapping[int, float] = field(default_factory=dict)
 
 
 def recording_of_episode(episode: Episode) -> Recording:
@@ -47,7 +52,7 @@ def recording_of_episode(episode: Episode) -> Recording:
             yield step, {name: frames[step] for name, frames in episode.images.items()}
 
     spans = [(span.start, span.label) for span in episode.subtasks]
-    vectors = {"state": episode.state, "actions": episode.actions}
+    vectors = {"state": enumerate(episode.state), "actions": enumerate(episode.actions)}
     name = f"{episode.task}, seed {episode.seed}"
     return Recording(
         name,
@@ -70,6 +75,24 @@ def recording_of_served(store: EpisodeStore, stored: StoredEpisode, control_hz: 
     kept = set(stored.image_steps)
     nominated = sorted({step for plan in stored.plans for step in plan.keyframe_steps} & kept)
     confidence = [(plan.step, plan.confidence) for plan in stored.plans if plan.confidence is not None]
+    said = [(plan.step, plan.text) for plan in stored.plans if plan.text]
+    said += [(failure.step, f"{failure.error}: {failure.text}") for failure in stored.failures]
+    rows = store.trajectory(stored.key)
+    clock = {plan.step: plan.at_s for plan in stored.plans if plan.at_s is not None}
+    numbers = {
+        "confidence": confidence,
+        "latency/s2_ms": [(p.step, 1000 * p.latency_s) for p in stored.plans if p.latency_s is not None],
+    }
+    vectors = {}
+    if rows is not None:
+        steps = rows.steps.tolist()
+        clock |= dict(zip(steps, rows.at_s.tolist(), strict=True))
+        asked = ~np.isnan(rows.s1_ms)
+        numbers["latency/s1_ms"] = list(zip(rows.steps[asked].tolist(), rows.s1_ms[asked].tolist(), strict=True))
+        vectors = {
+            "state": zip(steps, rows.state, strict=True),
+            "actions": zip(steps, rows.action, strict=True),
+        }
     return Recording(
         stored.episode_id,
         stored.instruction,
@@ -78,7 +101,10 @@ def recording_of_served(store: EpisodeStore, stored: StoredEpisode, control_hz: 
         ((frame.step, frame.images) for frame in frames),
         [span for i, span in enumerate(spans) if i == 0 or spans[i - 1][1] != span[1]],
         nominated,
-        {"confidence": confidence},
+        numbers,
+        vectors,
+        sorted(said),
+        clock,
     )
 
 
@@ -86,7 +112,7 @@ def recording_of_kept(state_dir: Path, episode_id: str, control_hz: float) -> Re
     """An episode of a server's state folder. Raises ValueError where it is not there."""
     if not (state_dir / "episodes.db").exists():
         raise ValueError(f"{state_dir} holds no episodes.db: name the --state-dir of `predimem serve`")
-    store = EpisodeStore(state_dir, StateConfig())
+    store = EpisodeStore(state_dir, StateConfig(journal=journal_of(state_dir)))
     if (stored := store.find(episode_id)) is None:
         known = ", ".join(episode["episode_id"] for episode in store.list()[:10])
         raise ValueError(f"{state_dir} has no episode {episode_id!r}; the last ones are: {known or 'none'}")
@@ -108,6 +134,10 @@ def write_rerun(recording: Recording, path: Path) -> Path:
     def at(step: int) -> None:
         stream.set_time("step", sequence=step)
         stream.set_time("time", duration=step / recording.control_hz)
+        if step in recording.clock:
+            stream.set_time("clock", timestamp=recording.clock[step])
+        else:
+            stream.disable_timeline("clock")
 
     keyframes = set(recording.keyframes)
     for step, images in recording.images:
@@ -123,12 +153,15 @@ def write_rerun(recording: Recording, path: Path) -> Path:
         at(step)
         stream.log("subtask", rr.TextDocument(subtask))
         stream.log("events", rr.TextLog(subtask, level="INFO"))
+    for step, text in recording.said:
+        at(step)
+        stream.log("planner/answer", rr.TextLog(text, level="DEBUG"))
     for name, values in recording.numbers.items():
         for step, value in values:
             at(step)
             stream.log(name, rr.Scalars(value))
     for name, rows in recording.vectors.items():
-        for step, row in enumerate(rows):
+        for step, row in rows:
             at(step)
             stream.log(name, rr.Scalars(row))
     stream.flush()
@@ -148,6 +181,9 @@ def _layout(recording: Recording) -> Any:
         rrb.TextDocumentView(origin="subtask", name="subtask"),
         rrb.TextLogView(origin="events", name="events"),
     ]
-    plots = [rrb.TimeSeriesView(origin=name, name=name) for name in (*recording.numbers, *recording.vectors)]
+    if recording.said:
+        said.append(rrb.TextLogView(origin="planner/answer", name="the planner's raw answers"))
+    names = dict.fromkeys(name.partition("/")[0] for name in (*recording.numbers, *recording.vectors))
+    plots = [rrb.TimeSeriesView(origin=name, name=name) for name in names]
     rows = [rrb.Horizontal(*cameras, rrb.Vertical(*said)), rrb.Horizontal(*kept, *plots)]
     return rrb.Blueprint(rrb.Vertical(*rows, row_shares=[3, 2]), collapse_panels=True)

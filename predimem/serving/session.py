@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 import threading
 import time
 from collections.abc import Callable
@@ -21,10 +22,13 @@ from predimem.serving.policies import SessionPolicy
 from predimem.serving.refusal import Refusal
 from predimem.serving.reply import Standing, make_reply
 from predimem.serving.request import Request
-from predimem.serving.store import NotOwner, StoredEpisode
+from predimem.serving.store import NotOwner
+from predimem.serving.stored import StoredEpisode, StoredFailure
 from predimem.serving.watch import EpisodeWatch
 
 log = logging.getLogger(__name__)
+TRAJECTORY_ROWS = 100  # that are written at once
+TRAJECTORY_S = 10.0  # after which fewer are
 
 
 class Session:
@@ -34,7 +38,7 @@ class Session:
         self.episode_id = episode_id
         self.used_s = time.monotonic()
         self.closed = False
-        self.watch = EpisodeWatch()
+        self.watch = EpisodeWatch(parts.config.robot.control_hz if parts.config.time.mode == "real" else None)
         self._parts = parts
         self._lock = threading.Lock()
         self._instruction: str | None = None
@@ -108,6 +112,7 @@ class Session:
         with self._lock:
             self._agent.close()
             self._planner.end()
+            self.keep_trajectory()
 
     def _begin(self, request: Request) -> None:
         store = self._parts.store
@@ -123,7 +128,7 @@ class Session:
         if stored is not None:
             assert store is not None
             restore(self._bank, self._agent.resume, store, stored, self._parts.served.robot.state_dim)
-            self.watch.resume(stored.plans)
+            self.watch.resume(stored)
             self._key = stored.key
             self._last_image_step = max(stored.image_steps, default=None)
             self._standing = Standing(True, min(stored.image_steps, default=0), warning)
@@ -169,7 +174,7 @@ class Session:
         assert tick is not None
         if not tick.held_action:
             self._hold.release()
-        self._observe(tick)
+        self._observe(tick, request.state, action)
         self._reply = self._reply_of(action, tick)
         return self._reply
 
@@ -197,9 +202,9 @@ class Session:
         patience = config.agent.plan_every_steps + config.limits.no_plan_s * config.robot.control_hz
         return self._parts.planner.trouble or (f"no plan for {without} steps" if without > patience else "ok")
 
-    def _observe(self, tick: Tick) -> None:
+    def _observe(self, tick: Tick, state: np.ndarray, action: np.ndarray) -> None:
         metrics = self._parts.metrics
-        self.watch.note(tick)
+        self.watch.note(tick, state, action, self._bank.nominations)
         if tick.plan_age_steps is not None:
             metrics.plan_age.observe(tick.plan_age_steps)
         if tick.plan_arrived and tick.plan_error is None:
@@ -208,19 +213,43 @@ class Session:
         elif self._planned_step is None:
             self._planned_step = tick.step
 
-    def _keep(self, snapshot: MemorySnapshot, plan: Plan) -> None:
+    def _keep(self, snapshot: MemorySnapshot, plan: Plan, latency_s: float) -> None:
         """On disk before it is used; called by the planner's thread of this session."""
         store, key, kept = self._parts.store, self._key, {}
+        answer = self.watch.note_answer(plan, latency_s)
         if store is not None and key is not None:
             began_s = time.perf_counter()
-            kept = self._images_of(snapshot, plan) | self._bank.to_keep(snapshot)
             try:
-                store.keep(key, plan, kept)
+                if plan.error is None:
+                    kept = self._images_of(snapshot, plan) | self._bank.to_keep(snapshot)
+                    store.keep(key, plan, kept, latency_s)
+                elif answer is not None:
+                    store.keep_failure(key, StoredFailure(plan.step, plan.error, answer.text, answer.at_s, latency_s))
             except NotOwner:
                 threading.Thread(target=self.close, name="close-session", daemon=True).start()
                 raise
             self._parts.metrics.store_latency.observe(time.perf_counter() - began_s)
-        self._bank.announce(plan.keyframe_steps, kept)
+        if plan.error is None:
+            self._bank.announce(plan.keyframe_steps, kept)
+        self.keep_trajectory(TRAJECTORY_ROWS, TRAJECTORY_S)
+
+    def keep_trajectory(self, rows: int = 1, every_s: float = 0.0) -> None:
+        """Write what came since the last time, where it is so many rows or so long ago. Any thread may ask.
+
+        It is for people alone, so a fault is logged.
+        """
+        store, key = self._parts.store, self._key
+        if store is None or key is None or not self._parts.config.state.trajectory:
+            return
+        if (taken := self.watch.take_trajectory(rows, every_s)) is None:
+            return
+        try:
+            store.keep_trajectory(key, taken)
+        except NotOwner:
+            pass  # another server keeps the rest
+        except (OSError, sqlite3.Error):
+            log.exception("a trajectory cannot be stored", extra={"episode_id": self.episode_id})
+            self._parts.metrics.store_errors.inc()
 
     def _images_of(self, snapshot: MemorySnapshot, plan: Plan) -> dict[int, Frame]:
         frames = {frame.step: frame for frame in (*snapshot.keyframes, *snapshot.recent)}

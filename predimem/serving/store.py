@@ -18,48 +18,19 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from predimem.core.types import Frame, Plan
+from predimem.serving import trajectory
 from predimem.serving.config import StateConfig
+from predimem.serving.stored import SCHEMA, VERSION, Outcome, StoredEpisode, StoredFailure, StoredPlan, migrate
+from predimem.serving.trajectory import Trajectory
 
-VERSION = 1
-Outcome = Literal["success", "failure", "ended"]  # the last: nobody said whether it was a success
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS episodes (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    episode_id TEXT NOT NULL UNIQUE,
-    instruction TEXT NOT NULL,
-    began_s REAL NOT NULL,
-    used_s REAL NOT NULL,
-    outcome TEXT
-);
-CREATE TABLE IF NOT EXISTS plans (
-    episode INTEGER NOT NULL REFERENCES episodes (id) ON DELETE CASCADE,
-    step INTEGER NOT NULL,
-    subtask TEXT,
-    keyframe_steps TEXT NOT NULL,
-    confidence REAL,
-    text TEXT NOT NULL,
-    at_s REAL NOT NULL,
-    PRIMARY KEY (episode, step)
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS pictures (
-    episode INTEGER NOT NULL REFERENCES episodes (id) ON DELETE CASCADE,
-    step INTEGER NOT NULL,
-    time_s REAL NOT NULL,
-    cameras TEXT NOT NULL,
-    PRIMARY KEY (episode, step)
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS owners (
-    episode INTEGER PRIMARY KEY REFERENCES episodes (id) ON DELETE CASCADE,
-    owner TEXT NOT NULL
-);
-"""
+_PLAN = "step, subtask, keyframe_steps, confidence, text, at_s, latency_s"
+_FAILURE = "step, error, text, at_s, latency_s"
 
 
 class StoreError(ValueError):
@@ -68,33 +39,6 @@ class StoreError(ValueError):
 
 class NotOwner(RuntimeError):
     """Another server has gone on with the episode."""
-
-
-@dataclass(frozen=True)
-class StoredPlan:
-    step: int
-    subtask: str | None
-    keyframe_steps: tuple[int, ...]
-    confidence: float | None
-    text: str
-
-
-@dataclass(frozen=True)
-class StoredEpisode:
-    """An episode that is kept on disk.
-
-    key: its number in this store.
-    plans: the planner's answers, oldest first.
-    image_steps: the control steps with images, sorted.
-    outcome: how it ended, None where it was not ended.
-    """
-
-    key: int
-    episode_id: str
-    instruction: str
-    plans: tuple[StoredPlan, ...] = ()
-    image_steps: tuple[int, ...] = ()
-    outcome: Outcome | None = None
 
 
 class EpisodeStore:
@@ -119,13 +63,10 @@ class EpisodeStore:
                 f"the state folder {folder} cannot be used: {error}; choose another --state-dir"
             ) from error
         version = self._database.execute("PRAGMA user_version").fetchone()[0]
-        if version not in (0, VERSION):
-            raise StoreError(f"{folder} was written by another version ({version}); this one reads {VERSION}")
+        if version > VERSION:
+            raise StoreError(f"{folder} was written by another version ({version}); this one reads up to {VERSION}")
         with self._transaction() as database:
-            columns = {row[1] for row in database.execute("PRAGMA table_info(episodes)")}
-            if "outcome" not in columns:  # a folder from before episodes could be ended
-                database.execute("ALTER TABLE episodes ADD COLUMN outcome TEXT")
-            database.execute(f"PRAGMA user_version = {VERSION}")
+            migrate(database)
 
     def begin(self, episode_id: str, instruction: str) -> int:
         """A new episode, in place of what was kept under this id; its key. The least used ones beyond the limit go."""
@@ -174,20 +115,33 @@ class EpisodeStore:
         """The episode as it was last written."""
         with self._lock:
             row = self._database.execute(
-                "SELECT id, instruction, outcome FROM episodes WHERE episode_id = ?", (episode_id,)
+                "SELECT id, instruction, outcome, began_s FROM episodes WHERE episode_id = ?", (episode_id,)
             ).fetchone()
             if row is None:
                 return None
-            key, instruction, outcome = row
-            plans = self._database.execute(
-                "SELECT step, subtask, keyframe_steps, confidence, text FROM plans WHERE episode = ? ORDER BY step",
-                (key,),
+            key, instruction, outcome, began_s = row
+            read = self._database.execute
+            plans = read(f"SELECT {_PLAN} FROM plans WHERE episode = ? ORDER BY step", (key,)).fetchall()
+            failures = read(f"SELECT {_FAILURE} FROM failures WHERE episode = ? ORDER BY step", (key,)).fetchall()
+            steps = read("SELECT step FROM pictures WHERE episode = ? ORDER BY step", (key,)).fetchall()
+        return StoredEpisode(
+            key,
+            episode_id,
+            instruction,
+            tuple(StoredPlan(step, subtask, tuple(json.loads(k)), *rest) for step, subtask, k, *rest in plans),
+            tuple(step for (step,) in steps),
+            outcome,
+            tuple(StoredFailure(*row) for row in failures),
+            began_s,
+        )
+
+    def trajectory(self, key: int) -> Trajectory | None:
+        """What was measured and commanded at each observation; None where it was not kept."""
+        with self._lock:
+            rows = self._database.execute(
+                "SELECT piece FROM trajectories WHERE episode = ? ORDER BY at_s", (key,)
             ).fetchall()
-            steps = self._database.execute(
-                "SELECT step FROM pictures WHERE episode = ? ORDER BY step", (key,)
-            ).fetchall()
-        read = (StoredPlan(s, subtask, tuple(json.loads(k)), c, text) for s, subtask, k, c, text in plans)
-        return StoredEpisode(key, episode_id, instruction, tuple(read), tuple(step for (step,) in steps), outcome)
+        return trajectory.unpack([piece for (piece,) in rows])
 
     def list(self) -> list[dict[str, Any]]:
         """What is kept, the last used first: `episode_id`, `instruction`, `began_s`, `used_s`, `outcome`."""
@@ -196,8 +150,11 @@ class EpisodeStore:
             rows = self._database.execute(f"SELECT {', '.join(names)} FROM episodes ORDER BY used_s DESC").fetchall()
         return [dict(zip(names, row, strict=True)) for row in rows]
 
-    def keep(self, key: int, plan: Plan, frames: Mapping[int, Frame]) -> None:
-        """Write a plan and the images of `frames` (step -> frame) that are not there yet. Raises NotOwner."""
+    def keep(self, key: int, plan: Plan, frames: Mapping[int, Frame], latency_s: float | None = None) -> None:
+        """Write a plan and the images of `frames` (step -> frame) that are not there yet. Raises NotOwner.
+
+        latency_s: how long the planner took.
+        """
         folder, rows = self._images(key), []
         self._make(folder)
         for step, frame in sorted(frames.items()):
@@ -207,16 +164,29 @@ class EpisodeStore:
             rows.append((key, step, frame.time_s, json.dumps(cameras)))
         if rows and self._config.sync:
             _sync_folder(folder)
-        now = time.time()
-        with self._transaction() as database:
-            if not self._is_owner(database, key):
-                raise NotOwner("another server has gone on with this episode")
+        now, nominated = time.time(), json.dumps(plan.keyframe_steps)
+        with self._writing(key) as database:
             database.executemany("INSERT OR IGNORE INTO pictures VALUES (?, ?, ?, ?)", rows)
             database.execute(
-                "INSERT OR REPLACE INTO plans VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (key, plan.step, plan.subtask, json.dumps(plan.keyframe_steps), plan.confidence, plan.text, now),
+                f"INSERT OR REPLACE INTO plans (episode, {_PLAN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (key, plan.step, plan.subtask, nominated, plan.confidence, plan.text, now, latency_s),
             )
             database.execute("UPDATE episodes SET used_s = ? WHERE id = ?", (now, key))
+
+    def keep_failure(self, key: int, failure: StoredFailure) -> None:
+        """Write that the planner gave no answer that can be used. Raises NotOwner."""
+        with self._writing(key) as database:
+            database.execute(
+                f"INSERT OR REPLACE INTO failures (episode, {_FAILURE}) VALUES (?, ?, ?, ?, ?, ?)",
+                (key, *(getattr(failure, name) for name in _FAILURE.split(", "))),
+            )
+
+    def keep_trajectory(self, key: int, rows: Trajectory) -> None:
+        """Write the rows that came since the last ones. Raises NotOwner."""
+        with self._writing(key) as database:
+            database.execute(
+                "INSERT OR REPLACE INTO trajectories VALUES (?, ?, ?)", (key, float(rows.at_s[0]), rows.pack())
+            )
 
     def frame(self, key: int, step: int) -> Frame:
         """The images of one step, bit for bit. Raises KeyError where none were kept."""
@@ -249,7 +219,7 @@ class EpisodeStore:
         database.execute(f"PRAGMA journal_mode = {'WAL' if self._config.journal == 'wal' else 'DELETE'}")
         database.execute(f"PRAGMA synchronous = {'FULL' if self._config.sync else 'NORMAL'}")
         database.execute("PRAGMA foreign_keys = ON")
-        database.executescript(_SCHEMA)
+        database.executescript(SCHEMA)
         return database
 
     @contextmanager
@@ -262,6 +232,14 @@ class EpisodeStore:
                 self._database.execute("ROLLBACK")
                 raise
             self._database.execute("COMMIT")
+
+    @contextmanager
+    def _writing(self, key: int) -> Iterator[sqlite3.Connection]:
+        """A transaction that adds to an episode. Raises NotOwner."""
+        with self._transaction() as database:
+            if not self._is_owner(database, key):
+                raise NotOwner("another server has gone on with this episode")
+            yield database
 
     def _is_owner(self, database: sqlite3.Connection, key: int) -> bool:
         row = database.execute("SELECT owner FROM owners WHERE episode = ?", (key,)).fetchone()
@@ -293,6 +271,16 @@ class EpisodeStore:
                 file.flush()
                 os.fsync(file.fileno())
         part.replace(path)
+
+
+def journal_of(folder: Path) -> Literal["wal", "rollback"]:
+    """How the database of a state folder is written, for those who only read it: opening it with another journal would
+    change it for the servers, too."""
+    database = sqlite3.connect(folder / "episodes.db")
+    try:
+        return "wal" if database.execute("PRAGMA journal_mode").fetchone()[0] == "wal" else "rollback"
+    finally:
+        database.close()
 
 
 def _png(image: np.ndarray) -> bytes:

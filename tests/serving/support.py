@@ -13,6 +13,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -74,10 +75,15 @@ class StepPolicy:
 
 
 def small_models(
-    planner: bool = True, planner_s: float = 0.0, policy_s: float = 0.0, tasks: Sequence[str] = ()
+    planner: bool = True,
+    planner_s: float = 0.0,
+    policy_s: float = 0.0,
+    tasks: Sequence[str] = (),
+    own_memory: str | None = None,
 ) -> Served:
     make = partial(MarkPlanner, planner_s) if planner else None
-    return Served(ROBOT, StepPolicy(policy_s), make, MEMORY, {"actor": "0" * 16}, KnownTasks(tuple(tasks)))
+    memory = replace(MEMORY, implementation=own_memory)
+    return Served(ROBOT, StepPolicy(policy_s), make, memory, {"actor": "0" * 16}, KnownTasks(tuple(tasks)))
 
 
 def small_config(**changes: Any) -> dict[str, Any]:

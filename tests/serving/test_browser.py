@@ -6,6 +6,7 @@ Left out where there is no Chromium; Debian's is `apt-get install chromium`.
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -203,3 +204,99 @@ def test_a_server_that_goes_away_and_an_episode_that_begins_anew(page: Any, tmp_
         wait(page, lambda: page.locator(".strip li").count() == 0, "an empty bank")
         server.kill()
         wait(page, lambda: words(page, "#state") == "no connection", "what the matter is")
+
+
+def play_slowly(client: WebsocketClientPolicy, episode_id: str, steps: range, hz: float = 8.0) -> None:
+    """Frames 6 to 10 are nominated, and that of step 16 cannot be planned."""
+    for step in steps:
+        mark = 101 if step == 16 else 210 if 6 <= step <= 10 else 7
+        state = np.array([step, step / 2, -1], np.float32)
+        client.infer(observe(mark, episode_id=episode_id, step=step) | {"state": state})
+        time.sleep(1 / hz)
+
+
+def lines(page: Any, card: str) -> int:
+    return page.locator(f"{card} polyline.series").count()
+
+
+def test_a_live_episode_tells_its_times_answers_plots_and_why_a_keyframe_moved(page: Any, tmp_path: Path) -> None:
+    state = {"dir": str(tmp_path / "state"), "image_every_steps": 5}
+    with small_server(tmp_path, state=state) as server:
+        client = WebsocketClientPolicy("127.0.0.1", server.port)
+        client.infer(observe(7, episode_id="other", step=0))
+        play_slowly(client, "arm", range(24))
+        page.goto(f"http://127.0.0.1:{server.port}/#/live/arm")
+        wait(page, lambda: page.locator(".sub .began").count() == 1, "the episode")
+        wait(
+            page,
+            lambda: re.fullmatch(r"began \d+ \w+, \d\d:\d\d:\d\d", words(page, ".sub .began")) is not None,
+            "its start",
+        )
+        assert re.search(r"step 23 · 1\.15 s · \d\d:\d\d:\d\d", words(page, ".place"))
+        assert page.title().startswith("live since ") and "do it" in page.title()
+        assert page.locator("#live .began").count() == 2
+        wait(
+            page, lambda: page.locator("#live .began").first.inner_text().startswith("began "), "the starts in the list"
+        )
+        wait(
+            page,
+            lambda: "the planner raised RuntimeError" in words(page, ".answers tr.failed .raw"),
+            "what S2 failed on",
+        )
+        assert page.locator(".answers tbody tr").count() > 5 and "{}" in words(page, ".answers tbody")
+        wait(page, lambda: lines(page, ".motion") == 5, "three lines of the state, two of the actions")
+        wait(page, lambda: lines(page, ".speed") == 3, "the rate, and how long S1 and S2 take")
+        wait(page, lambda: words(page, ".motion .key b") == "23.00", "the newest state")
+        page.locator(".motion .key").first.click()
+        assert lines(page, ".motion") == 3
+        assert page.locator(".timeline .wall").count() > 0 and page.locator(".timeline .failed").count() == 1
+        assert "It moved: " in words(page, ".why-rows") and "nominations" in words(page, ".why-rows")
+        assert page.locator(".dots circle.median").count() > 0 and "moved from" in words(page, ".strip .moved")
+        play_slowly(client, "arm", range(24, 40))
+        wait(page, lambda: "below its 20 Hz" in words(page, ".slow"), "that it is slow")
+        wait(page, lambda: page.locator("#live .trouble").count() == 1, "that it is slow, in the list")
+
+
+def test_a_past_episode_opens_at_the_step_of_a_link_and_is_downloaded(page: Any, tmp_path: Path) -> None:
+    state = {"dir": str(tmp_path / "state"), "image_every_steps": 5}
+    with small_server(tmp_path, state=state) as server:
+        client, address = WebsocketClientPolicy("127.0.0.1", server.port), f"http://127.0.0.1:{server.port}/"
+        play_slowly(client, "arm/1", range(24), hz=12)
+        client.infer({"done": True, "success": True, "episode_id": "arm/1"})
+        page.goto(f"{address}#/past/arm%2F1/12")
+        wait(page, lambda: page.get_by_role("slider").count() == 1, "the episode")
+        slider = page.get_by_role("slider")
+        assert slider.input_value() == "12" and words(page, ".place").startswith("step 12 of 23 · 0.60 s · ")
+        assert page.title().startswith("success · ") and page.title().endswith(" · do it · PrediMem")
+        wait(page, lambda: re.search(r"· success$", words(page, "#past .began")) is not None, "the outcome in the list")
+        wait(page, lambda: lines(page, ".motion") == 5 and lines(page, ".speed") == 3, "the plots")
+        assert words(page, ".motion .key b") == "12.00" and "below its 20 Hz for" in words(page, ".slow")
+        assert words(page, ".answers tr.current td") == "12"
+        slider.evaluate("(slider) => { slider.value = '16'; slider.dispatchEvent(new Event('input')); }")
+        assert words(page, ".motion .key b") == "16.00" and "RuntimeError" in words(page, ".answers tr.current .raw")
+        wait(page, lambda: page.url == f"{address}#/past/arm%2F1/16", "the step in the address")
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page.get_by_role("button", name="Copy link to this step").click()
+        wait(page, lambda: page.get_by_role("button", name="Link copied").count() == 1, "the link")
+        assert page.evaluate("navigator.clipboard.readText()") == f"{address}#/past/arm%2F1/16"
+        page.goto(f"{address}#/past/arm%2F1/8")  # another link to the same episode
+        wait(page, lambda: slider.input_value() == "8" and words(page, ".motion .key b") == "8.00", "its step")
+        with page.expect_download() as download:
+            page.get_by_role("button", name="Download .rrd").click()
+        assert download.value.suggested_filename == "arm_1.rrd"
+        assert Path(download.value.path()).read_bytes()[:4] == b"RRF2"
+
+
+def test_what_is_not_kept_is_said(page: Any, tmp_path: Path) -> None:
+    with small_server(tmp_path, {"own_memory": "tests.memory_bank.own_memories:Sound"}) as server:
+        client = WebsocketClientPolicy("127.0.0.1", server.port)
+        client.infer(observe(7, episode_id="arm", step=0))
+        page.goto(f"http://127.0.0.1:{server.port}/")
+        wait(page, lambda: "without --state-dir" in words(page, ".actions"), "why there is no link")
+        assert "The memory is Sound" in words(page, ".why")
+    state = {"dir": str(tmp_path / "state"), "trajectory": False}
+    with small_server(tmp_path, state=state) as server:
+        client = WebsocketClientPolicy("127.0.0.1", server.port)
+        ask_until(client, lambda reply: bool(reply["subtask"]), **observe(7, episode_id="arm"), step=0)
+        page.goto(f"http://127.0.0.1:{server.port}/#/past/arm")
+        wait(page, lambda: "No state and no actions" in words(page, ".motion"), "why there are no plots")

@@ -20,8 +20,8 @@ from openpi_client.websocket_client_policy import WebsocketClientPolicy
 from PIL import Image
 
 from memory_bank import MemoryConfig
-from predimem.core.types import Tick
-from predimem.serving.page.past import keyframes_held
+from predimem.core.types import Plan, Tick
+from predimem.serving.page.past import history
 from predimem.serving.page.routes import POLICY, shell
 from predimem.serving.store import StoredEpisode, StoredPlan
 from predimem.serving.watch import ANSWERS, SPANS, EpisodeWatch
@@ -53,10 +53,10 @@ def play(server: ServerProcess) -> dict[str, Any]:
     return reply
 
 
-def fetch(server: ServerProcess, path: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
+def fetch(server: ServerProcess, path: str, timeout_s: float = 20, **headers: str) -> tuple[int, dict[str, str], bytes]:
     request = urllib.request.Request(f"http://127.0.0.1:{server.port}{path}", headers=headers)
     try:
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.urlopen(request, timeout=timeout_s) as answer:
             return answer.status, dict(answer.headers), answer.read()
     except urllib.error.HTTPError as error:
         return error.code, dict(error.headers), error.read()
@@ -153,21 +153,22 @@ def test_a_key_is_needed_for_data_alone(tmp_path: Path) -> None:
 
 
 def test_a_watch_is_bounded_and_begins_anew() -> None:
-    watch = EpisodeWatch()
+    watch, row = EpisodeWatch(), (np.zeros(3, np.float32), np.zeros(2, np.float32))
     first = watch.view()
-    assert first["step"] is None and first["spans"] == []
+    assert first["step"] is None and first["spans"] == [] and watch.trajectory() is None
     tick = Tick(0, "", 0, False, False, s1_latency_s=0.004, s2_latency_s=0.1, plan_arrived=True, plan_confidence=0.5)
     for step in range(2000):
-        watch.note(replace(tick, step=step, subtask=f"subtask {step // 2}"))
+        watch.note(replace(tick, step=step, subtask=f"subtask {step // 2}"), *row)
+        watch.note_answer(Plan("e", step, "go", confidence=0.5), 0.1)
     seen = watch.view()
     assert len(seen["spans"]) == SPANS and seen["spans"][-1] == (1998, "subtask 999")
-    assert len(seen["answers"]) == ANSWERS and seen["answers"][-1] == (1999, 0.5)
+    assert len(seen["answers"]) == ANSWERS and seen["answers"][-1] == [1999, 0.5, 100.0, True]
     assert seen["s1_ms"] == 4 and seen["s2_ms"] == 100 and seen["s1_hz"] > 10
-    watch.note(replace(tick, step=2000, plan_error="no words", plan_confidence=None))
+    watch.note(replace(tick, step=2000, plan_error="no words", plan_confidence=None), *row)
     assert watch.view()["plan_error"] == "no words" and watch.view()["confidence"] == 0.5
     watch.begin()
     again = watch.view()
-    assert again["spans"] == again["answers"] == [] and again["run"] != first["run"]
+    assert again["spans"] == again["answers"] == [] and again["run"] != first["run"] and watch.trajectory() is None
 
 
 def test_keyframes_are_clustered_as_the_bank_does() -> None:
@@ -175,6 +176,6 @@ def test_keyframes_are_clustered_as_the_bank_does() -> None:
     nominated = {10: (9,), 12: (11,), 13: (11,), 40: (40,), 300: ()}
     plans = tuple(StoredPlan(step, "go", steps, None, "") for step, steps in nominated.items())
     stored = StoredEpisode(1, "e", "do it", plans, (9, 11, 40))
-    held = list(keyframes_held(stored, MemoryConfig(cluster_gap_steps=3)))
-    assert held == [(10, (9,)), (13, (11,)), (40, (11, 40))]
-    assert list(keyframes_held(stored, MemoryConfig(keyframes=False))) == []
+    held = list(history(stored, MemoryConfig(cluster_gap_steps=3)))
+    assert [(h.step, h.keyframes) for h in held if h.keyframes is not None] == [(10, (9,)), (13, (11,)), (40, (11, 40))]
+    assert list(history(stored, MemoryConfig(keyframes=False))) == []

@@ -22,7 +22,7 @@ from memory_bank import MemoryConfig
 from predimem.core.types import Frame, Observation, Plan
 from predimem.serving.bank import SessionBank, restore
 from predimem.serving.config import StateConfig
-from predimem.serving.page.past import keyframes_held
+from predimem.serving.page.past import history
 from predimem.serving.store import EpisodeStore, NotOwner, StoreError
 
 CONFIG = StateConfig(sync=False, episodes=3)
@@ -297,4 +297,4 @@ def test_a_memory_of_ones_own_gets_back_what_was_kept(store: EpisodeStore) -> No
     restore(again, lambda p: again.nominate(p.keyframe_steps), store, found, 1)
     assert again.keyframe_steps == (0, 20) and again.last_step == 40
     np.testing.assert_array_equal(again.snapshot().keyframes[1].images["a"], image(1020))
-    assert list(keyframes_held(found, memory, store)) == [(20, (0,)), (41, (0, 20))]
+    assert [(h.step, h.keyframes) for h in history(found, memory, store)] == [(20, (0,)), (41, (0, 20))]

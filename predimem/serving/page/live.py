@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from memory_bank import MemoryConfig
 from predimem.serving.engine import Engine
 from predimem.serving.http_reply import FOREVER, Page, json_page, missing
 from predimem.serving.jpeg import jpeg
@@ -33,7 +34,15 @@ def live_episode(engine: Engine, episode_id: str) -> Page:
     session = _find(engine, episode_id)
     if session is None:
         return missing("no such session")
-    return json_page({"overview": overview(engine), "episode": _line(session) | session.watch.view()})
+    episode = _line(session) | session.watch.view() | {"own_memory": own_memory(engine.served.memory)}
+    return json_page({"overview": overview(engine), "episode": episode})
+
+
+def live_trajectory(engine: Engine, episode_id: str, run: str, first_step: int) -> Page:
+    """State, action and times of the observations from a step on that are still in memory."""
+    session = _find(engine, episode_id)
+    rows = session.watch.trajectory() if session is not None and session.watch.run == run else None
+    return missing("not in memory any more") if rows is None else json_page(rows.plain(first_step))
 
 
 def live_image(engine: Engine, episode_id: str, run: str, step: int, camera: int) -> Page:
@@ -44,6 +53,11 @@ def live_image(engine: Engine, episode_id: str, run: str, step: int, camera: int
     if frame is None or camera >= len(cameras):
         return missing("not in memory any more")
     return Page(200, "image/jpeg", jpeg(frame.images[cameras[camera]]), FOREVER)
+
+
+def own_memory(memory: MemoryConfig) -> str | None:
+    """The name of the class where the memory is not the memory bank; without the path of its file."""
+    return None if memory.implementation is None else memory.implementation.rpartition(":")[2]
 
 
 def total(counter: Any) -> int:
@@ -60,6 +74,8 @@ def _line(session: Session) -> dict[str, Any]:
         "subtask": reply.get("subtask"),
         "planner": reply.get("planner"),
         "warning": session.warning,
+        "slow": session.watch.slowness(),
+        "began_s": round(session.watch.began_s, 3),
         "resumed": reply.get("resumed", False),
         "idle_s": round(time.monotonic() - session.used_s, 1),
     }

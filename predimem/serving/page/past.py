@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from memory_bank import MemoryConfig
 from predimem.core.types import Observation, Plan
 from predimem.serving.bank import SessionBank, replay
+from predimem.serving.clusters import ClusterChange, cluster_changes
 from predimem.serving.engine import Engine
 from predimem.serving.http_reply import FOREVER, Page, json_page, missing
-from predimem.serving.store import EpisodeStore, StoredEpisode
+from predimem.serving.page.live import own_memory
+from predimem.serving.page.recording import recording
+from predimem.serving.store import EpisodeStore
+from predimem.serving.stored import StoredEpisode
+from predimem.serving.trajectory import Trajectory
+from predimem.serving.watch import answers_of
+
+ROWS = 3000  # of a trajectory that a page gets
+CLOCK = 1000
 
 
 def past_episodes(engine: Engine) -> Page:
@@ -24,31 +34,88 @@ def past_episodes(engine: Engine) -> Page:
 def past_episode(engine: Engine, episode_id: str) -> Page:
     """All that the planner said, and which keyframes were held when.
 
-    spans: [first step, subtask]; answers: [step, confidence or null]; keyframes: [first step, steps held from then
-    on]; images: steps with images. Steps are those of the observations that the planner decided on.
+    spans: [first step, subtask].
+    answers: see `Answered.numbers`; said: the same answers with their words, as [seconds since 1970 or null, subtask,
+    nominated steps, text, error], where subtask, text and error are places in `words`.
+    keyframes: [first step, steps held from then on]; clusters: see `ClusterChange.plain`.
+    images: steps with images. clock: [step, seconds since 1970].
+    Steps are those of the observations that the planner decided on.
     """
     stored = None if engine.store is None else engine.store.find(episode_id)
-    if stored is None:
+    if stored is None or engine.store is None:
         return missing("no such episode")
+    _keep_rows(engine, episode_id)
     spans: list[tuple[int, str]] = []
     for plan in stored.plans:
         if plan.subtask is not None and (not spans or spans[-1][1] != plan.subtask):
             spans.append((plan.step, plan.subtask))
+    answers, words = answers_of(stored), Words()
+    rows = engine.store.trajectory(stored.key)
+    held = list(history(stored, engine.served.memory, engine.store))
+    control_hz = engine.config.robot.control_hz
     return json_page(
         {
             "id": stored.episode_id,
             "key": stored.key,
             "instruction": stored.instruction,
             "outcome": stored.outcome,
+            "began_s": stored.began_s,
             "warning": engine.served.tasks.doubt(stored.instruction, engine.config.tasks),
-            "end": max([*stored.image_steps, *(plan.step for plan in stored.plans)], default=0),
+            "slow": None if rows is None or engine.config.time.mode != "real" else rows.slowness(control_hz),
+            "end": max(
+                [
+                    *stored.image_steps,
+                    *(answer.step for answer in answers),
+                    *([] if rows is None else rows.steps[-1:].tolist()),
+                ],
+                default=0,
+            ),
             "spans": spans,
-            "answers": [(p.step, None if p.confidence is None else round(p.confidence, 3)) for p in stored.plans],
-            "keyframes": list(keyframes_held(stored, engine.served.memory, engine.store)),
+            "answers": [answer.numbers() for answer in answers],
+            "said": [
+                [a.at_s or None, words.place(a.subtask), a.keyframe_steps, words.place(a.text), words.place(a.error)]
+                for a in answers
+            ],
+            "words": words.list,
+            "keyframes": [(one.step, one.keyframes) for one in held if one.keyframes is not None],
+            "clusters": [change.plain() for one in held for change in one.changes],
+            "own_memory": own_memory(engine.served.memory),
             "images": stored.image_steps,
             "cameras": sorted(engine.served.robot.cameras),
+            "clock": _clock(stored, rows),
+            "trajectory": rows is not None,
         }
     )
+
+
+def past_trajectory(store: EpisodeStore | None, key: int) -> Page:
+    """State, action and times of the observations; of a long episode, every nth one."""
+    rows = None if store is None else store.trajectory(key)
+    return missing("no trajectory of this episode is kept") if rows is None else json_page(rows.plain(most=ROWS))
+
+
+def past_recording(engine: Engine, episode_id: str) -> Page:
+    """The episode as a file for the Rerun viewer."""
+    if engine.store is None or engine.store.find(episode_id) is None:
+        return missing("no such episode")
+    _keep_rows(engine, episode_id)
+    return recording(engine.store.folder, episode_id, engine.config.robot.control_hz)
+
+
+class Words:
+    """Texts that come again and again, each of them once."""
+
+    def __init__(self) -> None:
+        self.list: list[str] = []
+        self._places: dict[str, int] = {}
+
+    def place(self, text: str | None) -> int | None:
+        if not text:
+            return None
+        if text not in self._places:
+            self._places[text] = len(self.list)
+            self.list.append(text)
+        return self._places[text]
 
 
 def past_image(store: EpisodeStore | None, key: int, step: int, camera: int) -> Page:
@@ -61,15 +128,22 @@ def past_image(store: EpisodeStore | None, key: int, step: int, camera: int) -> 
         return missing("no such image")
 
 
-def keyframes_held(
-    stored: StoredEpisode, memory: MemoryConfig, store: EpisodeStore | None = None
-) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """(first step, the memory's keyframes from then on).
+@dataclass(frozen=True)
+class Held:
+    """What the bank's keyframes became at a step. keyframes: None where they are as before."""
+
+    step: int
+    keyframes: tuple[int, ...] | None
+    changes: tuple[ClusterChange, ...] = ()
+
+
+def history(stored: StoredEpisode, memory: MemoryConfig, store: EpisodeStore | None = None) -> Iterator[Held]:
+    """How the memory's keyframes came about.
 
     The memory bank's are the plans' nominations, clustered as the bank did it. A memory of one's own gets the images
-    that `store` has, as after a restart.
+    that `store` has, as after a restart, and has no clusters.
     """
-    bank, held = SessionBank(memory), ()
+    bank, held, nominations = SessionBank(memory), (), ()
     bank.reset(stored.episode_id, stored.instruction)
     if memory.implementation is not None:
         yield from [] if store is None else _shown_by_own(bank, store, stored)
@@ -81,14 +155,15 @@ def keyframes_held(
             bank.observe(Observation(due.pop(), {}, np.zeros(0, np.float32)))
         bank.announce(plan.keyframe_steps)
         bank.nominate(())
-        if bank.keyframe_steps != held:
-            held = bank.keyframe_steps
-            yield plan.step, held
+        if bank.nominations is nominations:
+            continue
+        changes = tuple(cluster_changes(plan.step, nominations, bank.nominations))
+        nominations = bank.nominations
+        yield Held(plan.step, None if bank.keyframe_steps == held else bank.keyframe_steps, changes)
+        held = bank.keyframe_steps
 
 
-def _shown_by_own(
-    bank: SessionBank, store: EpisodeStore, stored: StoredEpisode
-) -> Iterator[tuple[int, tuple[int, ...]]]:
+def _shown_by_own(bank: SessionBank, store: EpisodeStore, stored: StoredEpisode) -> Iterator[Held]:
     held: tuple[int, ...] = ()
 
     def resume(plan: Plan) -> None:
@@ -102,4 +177,20 @@ def _shown_by_own(
         shown = tuple(frame.step for frame in bank.snapshot().keyframes)
         if shown != held:
             held = shown
-            yield plan.step, held
+            yield Held(plan.step, held)
+
+
+def _keep_rows(engine: Engine, episode_id: str) -> None:
+    """Of an episode that is played: what it has not written yet."""
+    for session in engine.sessions.all():
+        if session.episode_id == episode_id:
+            session.keep_trajectory()
+
+
+def _clock(stored: StoredEpisode, rows: Trajectory | None) -> list[tuple[int, float]]:
+    """[step, seconds since 1970] of up to `CLOCK` observations; where none were kept, of the plans."""
+    known = [(plan.step, plan.at_s) for plan in stored.plans if plan.at_s is not None]
+    if rows is not None:
+        known = list(zip(rows.steps.tolist(), rows.at_s.tolist(), strict=True))
+    every = max(1, -(-len(known) // CLOCK))
+    return [(step, round(at_s, 2)) for step, at_s in known[::every]]

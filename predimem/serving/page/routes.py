@@ -16,8 +16,8 @@ from urllib.parse import unquote
 
 from predimem.serving.engine import Engine
 from predimem.serving.http_reply import FOREVER, TEXT, Page, json_page, missing
-from predimem.serving.page.live import live_episode, live_image, overview
-from predimem.serving.page.past import past_episode, past_episodes, past_image
+from predimem.serving.page.live import live_episode, live_image, live_trajectory, overview
+from predimem.serving.page.past import past_episode, past_episodes, past_image, past_recording, past_trajectory
 
 log = logging.getLogger(__name__)
 STATIC = Path(__file__).parent / "static"
@@ -30,8 +30,11 @@ POLICY = (
 _NUMBER = r"(\d{1,16})"
 _LIVE = re.compile(r"/page/live/([^/]+)\.json")
 _LIVE_IMAGE = re.compile(rf"/page/live/([^/]+)/([0-9a-f]{{8}})/{_NUMBER}/(\d)\.jpg")
+_LIVE_ROWS = re.compile(rf"/page/live/([^/]+)/([0-9a-f]{{8}})/from/{_NUMBER}")
 _PAST = re.compile(r"/page/past/([^/]+)\.json")
 _PAST_IMAGE = re.compile(rf"/page/past/{_NUMBER}/{_NUMBER}/(\d)\.png")
+_PAST_ROWS = re.compile(rf"/page/past/{_NUMBER}/trajectory")
+_RECORDING = re.compile(r"/page/past/([^/]+)\.rrd")
 _STATIC = re.compile(r"/page/static/([0-9a-f]{12})/([a-z]+\.[a-z]+)")
 
 
@@ -64,10 +67,16 @@ def _data(engine: Engine, path: str) -> Page | None:
         return live_episode(engine, unquote(asked[1]))
     if asked := _LIVE_IMAGE.fullmatch(path):
         return live_image(engine, unquote(asked[1]), asked[2], int(asked[3]), int(asked[4]))
+    if asked := _LIVE_ROWS.fullmatch(path):
+        return live_trajectory(engine, unquote(asked[1]), asked[2], int(asked[3]))
     if asked := _PAST.fullmatch(path):
         return past_episode(engine, unquote(asked[1]))
     if asked := _PAST_IMAGE.fullmatch(path):
         return past_image(engine.store, int(asked[1]), int(asked[2]), int(asked[3]))
+    if asked := _PAST_ROWS.fullmatch(path):
+        return past_trajectory(engine.store, int(asked[1]))
+    if asked := _RECORDING.fullmatch(path):
+        return past_recording(engine, unquote(asked[1]))
     return None
 
 

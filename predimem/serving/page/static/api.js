@@ -17,11 +17,11 @@ export function useKey(key) {
 }
 
 /** The answer of a GET. Throws Refused where a key is missing or wrong, Failed for any other answer than 200. */
-async function get(address) {
+async function get(address, patience_ms = 15000) {
   const key = sessionStorage.getItem(KEPT);
   const headers = key ? { Authorization: `Basic ${base64(`:${key}`)}` } : {};
   // Without `omit` the browser would ask for a password in a window of its own.
-  const answer = await fetch(address, { headers, credentials: "omit", signal: AbortSignal.timeout(15000) });
+  const answer = await fetch(address, { headers, credentials: "omit", signal: AbortSignal.timeout(patience_ms) });
   if (answer.status === 401) throw new Refused(key ? "That is not the key." : "");
   if (!answer.ok) throw new Failed(answer.status, (await answer.text()).trim());
   return answer;
@@ -31,8 +31,8 @@ export async function json(address) {
   return (await get(address)).json();
 }
 
-export async function blob(address) {
-  return (await get(address)).blob();
+export async function blob(address, patience_ms) {
+  return (await get(address, patience_ms)).blob();
 }
 
 export const liveAddress = (id) => (id ? `/page/live/${encodeURIComponent(id)}.json` : "/page/live.json");

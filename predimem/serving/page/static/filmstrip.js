@@ -14,9 +14,12 @@ export class Filmstrip {
     this.last = null;
   }
 
-  draw(steps, current = null) {
+  /** clusters: as `clustersAt` gives them. */
+  draw(steps, current = null, clusters = new Map()) {
     list(this.strip, steps, (step) => step, (step) => this.frame(step), (frame, step) => {
       frame.classList.toggle("current", step === current);
+      const moves = clusters.get(step)?.moves ?? [];
+      text(frame.querySelector(".moved"), moves.length ? `moved from ${moves.at(-1).from.join(", ")}` : "");
     });
     this.empty.hidden = steps.length > 0;
     const newest = steps.at(-1) ?? null;
@@ -31,7 +34,7 @@ export class Filmstrip {
       return image;
     });
     const button = h("button", { title: `step ${step}`, on: { click: () => this.open(step) } }, h("span", { class: "images" }, images));
-    button.append(h("span", { class: "caption" }, h("b", {}, `step ${step}`), h("span", {}, clock(step / this.hz))));
+    button.append(h("span", { class: "caption" }, h("b", {}, `step ${step}`), h("span", {}, clock(step / this.hz))), h("span", { class: "moved" }));
     return h("li", {}, button);
   }
 }

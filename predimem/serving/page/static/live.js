@@ -1,13 +1,20 @@
 // A session while it is played.
 
+import { Answers } from "./answers.js";
+import { json } from "./api.js";
+import { Charts, Rows } from "./charts.js";
 import { h, text } from "./dom.js";
 import { Filmstrip, enlarge } from "./filmstrip.js";
 import { show } from "./images.js";
 import { hash } from "./sidebar.js";
+import { linkButton, recordingButton } from "./share.js";
 import { Timeline } from "./timeline.js";
-import { clock, dash, hues, number, percent } from "./words.js";
+import { Why, clustersAt } from "./why.js";
+import { clock, dash, hues, moment, number, percent, time } from "./words.js";
 
 const RECENT_STEPS = 2400; // what the timeline shows of a long episode
+const ROWS_EVERY_MS = 900; // between two looks at state and actions
+const NO_STORE = "The server runs without --state-dir, so steps cannot be linked to, and there is no file.";
 
 export function cameraViews(cameras) {
   const images = cameras.map((camera) => h("img", { alt: camera, draggable: "false" }));
@@ -31,25 +38,31 @@ export class LiveView {
     this.place = h("span", { class: "place" });
     this.subtask = h("p", { class: "subtask", "aria-live": "polite" });
     this.note = h("p", { class: "note" });
+    this.began = h("span", { class: "began" });
     this.warning = h("p", { class: "warning", role: "status" });
+    this.slow = h("p", { class: "slow", role: "status" });
     this.meter = h("i");
     this.sure = h("b", {}, dash);
     this.facts = {
       age: fact("plan age", "Control steps since the observation that the subtask was decided on"),
-      observations: fact("robot", "Observations a second"),
+      observations: fact("robot", "Observations a second, and what the robot's control rate is"),
       s1: fact("S1, actor", "Action chunks a second, and the time of one"),
       s2: fact("S2, planner", "Plans a second, and the time of one"),
       actions: fact("actions", "Whether the robot carries out the current subtask"),
       kept: fact("keyframes", "Frames in the bank"),
     };
     this.timeline = new Timeline();
+    this.charts = new Charts();
+    this.answers = new Answers();
+    this.rows = new Rows();
+    this.asked = -Infinity;
     const address = (step, camera) => this.image(step, camera);
     this.film = new Filmstrip(this.cameras, address, this.hz, (step) => enlarge(large, this.cameras, address, step, this.hz));
     this.count = h("span", { class: "count" });
     this.element = h(
       "article",
       { class: "episode" },
-      h("div", { class: "head" }, this.title, h("p", { class: "sub" }, this.badge, h("code", {}, id), this.place, keeps && h("a", { class: "link", href: hash("past", id) }, "go back in it")), this.warning),
+      h("div", { class: "head" }, this.title, h("p", { class: "sub" }, this.badge, this.began, h("code", {}, id), this.place), this.actions(keeps), this.warning, this.slow),
       h(
         "div",
         { class: "now" },
@@ -65,8 +78,17 @@ export class LiveView {
         ),
       ),
       h("section", { class: "card" }, h("h2", {}, "Subtasks, confidence, keyframes"), this.timeline.element),
-      h("section", { class: "card" }, h("h2", {}, "Keyframe bank ", this.count), this.film.element),
+      (this.bank = h("section", { class: "card" }, h("h2", {}, "Keyframe bank ", this.count), this.film.element)),
+      this.answers.element,
+      this.charts.motion,
+      this.charts.speed,
     );
+  }
+
+  actions(keeps) {
+    if (!keeps) return h("p", { class: "actions quiet" }, NO_STORE);
+    const address = () => hash("past", this.id, this.step ?? 0);
+    return h("p", { class: "actions" }, h("a", { class: "act", href: hash("past", this.id) }, "Go back in it"), linkButton(address), recordingButton(this.id));
   }
 
   image(step, camera) {
@@ -74,19 +96,36 @@ export class LiveView {
   }
 
   draw(episode) {
-    if (this.run !== episode.run) this.film.strip.replaceChildren();
+    if (this.run !== episode.run) {
+      this.film.strip.replaceChildren();
+      this.answers.rows.replaceChildren();
+      this.rows = new Rows();
+      this.asked = -Infinity;
+    }
     this.run = episode.run;
+    this.step = episode.step;
+    if (!this.why) {
+      this.why = new Why(episode.own_memory);
+      this.bank.append(this.why.element);
+    }
+    document.title = `live since ${moment(episode.began_s)} · ${episode.instruction ?? ""} · PrediMem`;
+    text(this.began, `began ${moment(episode.began_s)}`);
+    text(this.slow, episode.slow ?? "");
     text(this.title, episode.instruction ?? "");
     text(this.warning, episode.warning ?? "");
     const idle = episode.idle_s > 3;
     this.badge.className = `badge ${idle ? "idle" : "live"}`;
     text(this.badge, idle ? `idle for ${Math.round(episode.idle_s)} s` : "live");
     if (episode.step === null) return;
-    text(this.place, `step ${episode.step} · ${clock(episode.step / this.hz)}`);
+    text(this.place, `step ${episode.step} · ${clock(episode.step / this.hz)} · ${time(episode.at_s)}`);
     this.cameraViews.images.forEach((image, camera) => show(image, this.image(episode.step, camera)));
     this.drawNow(episode);
     const first = Math.max(0, episode.step - RECENT_STEPS);
+    this.first = first;
+    this.drawCharts(episode);
+    this.more();
     this.timeline.draw({
+      clock: this.rows.steps.map((step, i) => [step, this.rows.at_s[i]]),
       first,
       end: episode.step,
       step: episode.step,
@@ -95,8 +134,34 @@ export class LiveView {
       answers: episode.answers.filter(([step]) => step >= first),
       keyframes: episode.keyframes.filter((step) => step >= first),
     });
-    this.film.draw(episode.keyframes);
+    const clusters = clustersAt(episode.clusters, episode.step);
+    this.why.draw(clusters, episode.keyframes);
+    this.film.draw(episode.keyframes, null, clusters);
+    this.answers.draw(episode.said.toReversed());
     text(this.count, episode.keyframes.length ? String(episode.keyframes.length) : "");
+  }
+
+  drawCharts(episode) {
+    if (performance.now() - this.asked < ROWS_EVERY_MS) return;
+    const { first, rows, hz } = this;
+    const answers = episode.answers.filter(([step]) => step >= first);
+    this.charts.draw({ first, last: episode.step, step: episode.step, hz, rows, answers });
+  }
+
+  /** The observations since the last time. */
+  async more() {
+    const { run, rows, first } = this;
+    if (this.asking || performance.now() - this.asked < ROWS_EVERY_MS) return;
+    this.asking = true;
+    this.asked = performance.now();
+    try {
+      const told = await json(`/page/live/${encodeURIComponent(this.id)}/${run}/from/${Math.max(first, rows.next)}`);
+      if (this.rows === rows) rows.add(told, first);
+    } catch {
+      this.asked = performance.now(); // the next look at the session says what the matter is
+    } finally {
+      this.asking = false;
+    }
   }
 
   drawNow(episode) {
@@ -106,7 +171,7 @@ export class LiveView {
     text(this.sure, percent(episode.confidence));
     const age = episode.plan_age_steps;
     text(this.facts.age.value, age === null ? dash : `${age} step${age === 1 ? "" : "s"} · ${clock(age / this.hz)}`);
-    text(this.facts.observations.value, `${number(episode.observations_hz, 1)} Hz`);
+    text(this.facts.observations.value, `${number(episode.observations_hz, 1)} of ${this.hz} Hz`);
     text(this.facts.s1.value, `${number(episode.s1_hz, 1)} Hz · ${number(episode.s1_ms, 0, " ms")}`);
     text(this.facts.s2.value, `${number(episode.s2_hz, 1)} Hz · ${number(episode.s2_ms, 0, " ms")}`);
     text(this.facts.actions.value, episode.held ? "held still" : episode.stale ? "of the last subtask" : "of this subtask");

@@ -12,13 +12,13 @@ const PAST_EVERY_MS = 5000;
 const byId = (id) => document.getElementById(id);
 
 let view = null;
-let route = { kind: "", id: "" };
+let route = { kind: "", id: "", step: null };
 let past = { episodes: [], asked: -Infinity };
 let overview = null;
 
 function readRoute() {
-  const [, kind = "", id = ""] = location.hash.split("/");
-  return { kind, id: decodeURIComponent(id) };
+  const [, kind = "", id = "", step = ""] = location.hash.split("/");
+  return { kind, id: decodeURIComponent(id), step: /^\d+$/.test(step) ? Number(step) : null };
 }
 
 function show(made) {
@@ -30,6 +30,7 @@ function show(made) {
 
 function message(title, words) {
   if (view?.message === title) return;
+  document.title = "PrediMem";
   show({ message: title, element: h("div", { class: "welcome" }, h("h1", {}, title), h("p", {}, words)) });
 }
 
@@ -79,7 +80,7 @@ async function openPast() {
   const asked = route.id;
   try {
     const episode = await json(pastAddress(asked));
-    if (route.kind === "past" && route.id === asked) show(new PastView(episode, overview.server.control_hz, overview.sessions.some((session) => session.id === asked)));
+    if (route.kind === "past" && route.id === asked) show(new PastView(episode, overview.server.control_hz, overview.sessions.some((session) => session.id === asked), route.step));
   } catch (error) {
     if (!(error instanceof Failed)) throw error;
     message("This episode is not kept", "It may have made room for newer ones.");
@@ -157,6 +158,7 @@ function begin() {
   addEventListener("hashchange", () => {
     route = readRoute();
     if (view?.message) view = null;
+    if (route.kind === "past" && view?.episode?.id === route.id && route.step !== null) view.seek(route.step);
     wake();
   });
   route = readRoute();

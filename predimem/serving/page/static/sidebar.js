@@ -1,20 +1,22 @@
 // The lists at the side: sessions that are live, episodes that are kept.
 
 import { h, list, text } from "./dom.js";
-import { ago } from "./words.js";
+import { ago, moment } from "./words.js";
 
 const IDLE_S = 3; // without an observation: the robot pauses, or is gone
 const byId = (id) => document.getElementById(id);
 
-export function hash(kind, id) {
-  return `#/${kind}/${encodeURIComponent(id)}`;
+/** The address of an episode, or of one of its steps. */
+export function hash(kind, id, step = null) {
+  return `#/${kind}/${encodeURIComponent(id)}${step === null ? "" : `/${step}`}`;
 }
 
 function entry(kind, item) {
   const title = h("b", {}, item.instruction ?? "");
   const line = h("span", { class: "line" });
+  const began = h("span", { class: "began" });
   const foot = h("span", { class: "foot" }, h("code", {}, item.id), h("span", { class: "when" }));
-  return h("li", {}, h("a", { href: hash(kind, item.id) }, h("span", { class: "dot" }), h("span", { class: "words" }, title, line, foot)));
+  return h("li", {}, h("a", { href: hash(kind, item.id) }, h("span", { class: "dot" }), h("span", { class: "words" }, title, line, began, foot)));
 }
 
 function mark(element, item, route, kind) {
@@ -30,9 +32,10 @@ export function drawLive(sessions, route) {
   list(byId("live"), sessions.toReversed(), (session) => session.id, (session) => entry("live", session), (element, session) => {
     text(element.querySelector("b"), session.instruction ?? "");
     text(element.querySelector(".line"), session.subtask || "no subtask yet");
+    text(element.querySelector(".began"), `began ${moment(session.began_s)}`);
     text(element.querySelector(".when"), session.idle_s > IDLE_S ? `idle ${Math.round(session.idle_s)} s` : `step ${session.step ?? 0}`);
     element.classList.toggle("idle", session.idle_s > IDLE_S);
-    element.classList.toggle("trouble", (session.planner ?? "ok") !== "ok" || Boolean(session.warning));
+    element.classList.toggle("trouble", (session.planner ?? "ok") !== "ok" || Boolean(session.warning || session.slow));
     mark(element, session, route, "live");
   });
 }
@@ -51,7 +54,9 @@ export function drawPast(episodes, keeps, route) {
   const now = Date.now() / 1000;
   list(byId("past"), shown, (item) => item.id, (item) => entry("past", item), (element, item) => {
     text(element.querySelector("b"), item.instruction);
-    text(element.querySelector(".when"), item.live ? "live" : [item.outcome, ago(now - item.used_s)].filter(Boolean).join(", "));
+    text(element.querySelector(".began"), [moment(item.began_s), item.outcome].filter(Boolean).join(" · "));
+    element.querySelector(".began").className = `began ${item.outcome ?? ""}`;
+    text(element.querySelector(".when"), item.live ? "live" : ago(now - item.used_s));
     element.classList.toggle("live", item.live);
     mark(element, item, route, "past");
   });

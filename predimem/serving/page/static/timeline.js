@@ -1,14 +1,13 @@
 // One episode along its control steps: subtasks, the planner's confidence, keyframes.
 
 import { h, s } from "./dom.js";
-import { clock, hues } from "./words.js";
+import { Scale, follow } from "./scale.js";
+import { hues } from "./words.js";
 
-const HEIGHT = 118;
+const HEIGHT = 132;
 const SUBTASKS = { y: 4, height: 34 };
 const CONFIDENCE = { y: 48, height: 34 };
 const KEYFRAMES = 94;
-const LEFT = 88; // for the names of the lanes
-const RIGHT = 12;
 
 /** `seek(step)`: a click or a drag; without it the timeline only shows. */
 export class Timeline {
@@ -18,25 +17,25 @@ export class Timeline {
     this.drawn = null;
     this.cursor = null;
     new ResizeObserver(() => this.drawn && this.draw(this.drawn)).observe(this.element);
-    if (seek) this.follow(seek);
+    if (seek) follow(this.element, this.svg, () => this.scale, seek);
   }
 
-  /** episode: `spans`, `answers`, `keyframes` (steps), `end`, `hz`; `step`: where the cursor is. */
+  /** episode: `spans`, `answers`, `keyframes` (steps), `end`, `hz`, `clock` ([step, seconds since 1970]); `step`: the cursor. */
   draw(episode) {
     this.drawn = episode;
     const width = Math.max(200, this.element.clientWidth);
-    const { spans, answers, keyframes, end, hz, step } = episode;
-    this.scale = { first: episode.first ?? 0, last: Math.max(end, (episode.first ?? 0) + 1), width };
+    const { spans, answers, keyframes, end, hz, step, clock = [] } = episode;
+    this.scale = new Scale(episode.first ?? 0, end, width);
     const colours = hues(spans);
     this.svg.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
     this.svg.setAttribute("height", HEIGHT);
     this.svg.replaceChildren(
       ...[["subtask", SUBTASKS.y + 21], ["confidence", CONFIDENCE.y + 21], ["keyframes", KEYFRAMES + 4]].map(([name, y]) => s("text", { class: "tick", x: 0, y }, name)),
-      s("rect", { class: "lane", x: LEFT, y: SUBTASKS.y, width: width - LEFT - RIGHT, height: SUBTASKS.height, rx: 6 }),
+      s("rect", { class: "lane", x: this.scale.left, y: SUBTASKS.y, width: this.scale.right - this.scale.left, height: SUBTASKS.height, rx: 6 }),
       ...spans.map((span, i) => this.span(span, spans[i + 1]?.[0] ?? end, colours.get(span[1]), step)),
       ...this.confidence(answers),
       ...keyframes.map((at) => this.keyframe(at)),
-      ...this.axis(hz),
+      ...this.scale.axis(HEIGHT - 18, hz, clock),
     );
     this.cursor = s("g", { class: "cursor" }, s("line", { y1: 4, y2: KEYFRAMES + 6 }), s("circle", { r: 4, cy: 4 }));
     this.svg.append(this.cursor);
@@ -49,8 +48,7 @@ export class Timeline {
   }
 
   x(step) {
-    const { first, last, width } = this.scale;
-    return LEFT + ((step - first) / (last - first)) * (width - LEFT - RIGHT);
+    return this.scale.x(step);
   }
 
   span([from, label], to, colour, step) {
@@ -74,9 +72,13 @@ export class Timeline {
     const { y, height } = CONFIDENCE;
     const known = answers.filter(([, value]) => value !== null);
     const guide = [0, 1].map((value) =>
-      s("line", { class: "guide", x1: LEFT, x2: this.scale.width - RIGHT, y1: y + height * (1 - value), y2: y + height * (1 - value) }),
+      s("line", { class: "guide", x1: this.scale.left, x2: this.scale.right, y1: y + height * (1 - value), y2: y + height * (1 - value) }),
     );
-    if (!known.length) return guide;
+    const failed = answers.filter(([, , , used]) => used === false).map(([step]) => {
+      const x = this.x(step);
+      return s("path", { class: "failed", d: `M${x - 3.5} ${y + 13}l7 7m0 -7l-7 7` }, s("title", {}, `no usable answer at step ${step}`));
+    });
+    if (!known.length) return [...guide, ...failed];
     const points = known.map(([step, value]) => `${this.x(step).toFixed(1)},${(y + height * (1 - value)).toFixed(1)}`);
     const base = y + height;
     const area = `${this.x(known[0][0])},${base} ${points.join(" ")} ${this.x(known.at(-1)[0])},${base}`;
@@ -84,6 +86,7 @@ export class Timeline {
       ...guide,
       s("polygon", { class: "area", points: area }),
       s("polyline", { class: "curve", points: points.join(" ") }),
+      ...failed,
     ];
   }
 
@@ -91,36 +94,5 @@ export class Timeline {
     const x = this.x(step);
     const points = `${x - 5},${KEYFRAMES} ${x},${KEYFRAMES - 6} ${x + 5},${KEYFRAMES} ${x},${KEYFRAMES + 6}`;
     return s("polygon", { class: "keyframe", points }, s("title", {}, `keyframe of step ${step}`));
-  }
-
-  axis(hz) {
-    const { first, last, width } = this.scale;
-    const wanted = (last - first) / Math.max(2, Math.floor((width - LEFT) / 120));
-    const power = 10 ** Math.floor(Math.log10(Math.max(1, wanted)));
-    const every = [1, 2, 5, 10].map((m) => m * power).find((m) => m >= wanted) ?? 10 * power;
-    const marks = [];
-    for (let step = Math.ceil(first / every) * every; step <= last; step += every) {
-      const x = this.x(step);
-      const side = x > width - 60 ? "end" : x < LEFT + 20 ? "start" : "middle";
-      marks.push(s("text", { class: "tick", x, y: HEIGHT - 4, "text-anchor": side }, `${step} · ${clock(step / hz)}`));
-    }
-    return marks;
-  }
-
-  follow(seek) {
-    const go = (event) => {
-      const box = this.svg.getBoundingClientRect();
-      const part = (event.clientX - box.left - LEFT) / (box.width - LEFT - RIGHT);
-      const { first, last } = this.scale;
-      seek(Math.round(first + Math.min(1, Math.max(0, part)) * (last - first)));
-    };
-    this.element.classList.add("seekable");
-    this.svg.addEventListener("pointerdown", (event) => {
-      this.svg.setPointerCapture(event.pointerId);
-      go(event);
-    });
-    this.svg.addEventListener("pointermove", (event) => {
-      if (event.buttons & 1) go(event);
-    });
   }
 }

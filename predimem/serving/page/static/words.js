@@ -10,6 +10,17 @@ export function clock(seconds) {
   return `${rest.toFixed(rest < 10 ? 2 : 1)} s`;
 }
 
+/** The time of day by this machine's clock; `at_s`: seconds since 1970. */
+export function time(at_s) {
+  return new Date(1000 * at_s).toLocaleTimeString("en-GB");
+}
+
+/** With the day, so that runs of one task can be told apart. */
+export function moment(at_s) {
+  const day = new Date(1000 * at_s).toLocaleDateString("en-GB", { day: "numeric", month: "short" });
+  return `${day}, ${time(at_s)}`;
+}
+
 export function ago(seconds) {
   if (seconds < 60) return "just now";
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
