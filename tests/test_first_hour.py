@@ -70,10 +70,10 @@ def test_a_command_that_never_ends_is_stopped(tmp_path: Path) -> None:
 
 def test_a_finished_run_that_is_written_again_is_a_fault(tmp_path: Path) -> None:
     results = tmp_path / "results.json"
-    results.write_text("{}")
-    kept = Step(run="true", keeps="results.json")
+    results.write_text('{"episodes": [{"seed": 1, "wall_s": 3.5}], "wall_s": 4}')
+    kept = Step(run="sed -i s/4/5/ results.json", keeps="results.json")
     assert run(kept, tmp_path, tmp_path / "log")[1] == []
     before = fingerprint(results)
-    deleted = Step(run="rm results.json; sleep 0.01; echo {} > results.json", keeps="results.json")
+    deleted = Step(run="sed -i s/3.5/3.6/ results.json", keeps="results.json")
     assert run(deleted, tmp_path, tmp_path / "log")[1] == ["results.json was changed"]
     assert fingerprint(results) != before

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import subprocess
 import sys
 import time
@@ -77,11 +78,12 @@ def faults_of(step: Step, watched: Watched) -> list[str]:
     return faults
 
 
-def fingerprint(path: Path) -> tuple[str, int] | None:
-    """Content and time of the last change of a file; None where there is none."""
+def fingerprint(path: Path) -> str | None:
+    """A hash of the episodes in a results file, which is written again with every run; None where there is none."""
     if not path.is_file():
         return None
-    return hashlib.sha256(path.read_bytes()).hexdigest(), path.stat().st_mtime_ns
+    episodes = json.loads(path.read_text(encoding="utf-8"))["episodes"]
+    return hashlib.sha256(json.dumps(episodes, sort_keys=True).encode()).hexdigest()
 
 
 def report(rows: list[tuple[Step, Watched, list[str]]], clone: Path) -> str:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import re
 import select
 import signal
+import struct
 import subprocess
+import termios
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 STOP_GRACE_S = 60.0
+LINES, COLUMNS = 40, 120  # of the terminal; without a size nothing draws a progress bar
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -41,11 +45,12 @@ def watch(command: str, folder: Path, log: Path, timeout_s: float, until: str | 
     A command that runs longer than `timeout_s` is interrupted, and killed a minute later.
     """
     master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
     path = f"{folder / '.venv/bin'}{os.pathsep}{os.environ['PATH']}"
     process = subprocess.Popen(
         ["bash", "-c", command],
         cwd=folder,
-        env={**os.environ, "PATH": path, "COLUMNS": "120"},
+        env={**os.environ, "PATH": path},
         stdin=subprocess.DEVNULL,
         stdout=slave,
         stderr=slave,

@@ -90,12 +90,12 @@ def train_arena(
     recipe = replace(recipe, out=out or recipe.out, tasks=split(tasks) if tasks is not None else recipe.tasks)
     recipe = replace(recipe, continue_from=start_of(recipe.continue_from, recipe.tasks, go_on, weights))
     stages = choose_stages(plan_stages(recipe), split(only))
-    check_configs(stages)
     if dry_run:
         for number, stage in enumerate(stages, start=1):
             state = "is there" if is_done(stage, Path(recipe.out)) else shown(stage)
             print(f"[{number}/{len(stages)}] {stage.name}: {state}")
         return
+    check_configs(stages)
     made = run_stages(stages, Path(recipe.out))
     print(f"weights in {made}: predimem eval --config configs/eval/arena.yaml --weights {made}")
 

@@ -50,8 +50,9 @@ class EchoPolicy:
 
 
 def libero_command(state_dir: Path | None = None, slow_at: int | None = None, **changes: Any) -> list[str]:
-    """For `support.server_process`."""
-    config = small_config(**changes)
+    """For `support.server_process`. Its time is simulated, so that a busy machine is never late."""
+    simulated = {"mode": "simulated", "s1_latency_steps": 0, "s2_latency_steps": 1}
+    config = small_config(**{"time": simulated, **changes})
     config["robot"]["hold"] = HOLD
     if state_dir is not None:
         config["state"] = {"dir": str(state_dir)}
