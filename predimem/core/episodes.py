@@ -208,6 +208,8 @@ class EpisodeWriter:
 
         subtasks: in their order, without overlaps. keyframes: steps of the episode.
         """
+        if not self._rows:
+            raise EpisodeError(f"{self._path}: an episode needs at least one step")
         _check_annotations(subtasks, keyframes, len(self._rows))
         meta = self._meta | {
             "instruction": instruction,
@@ -218,8 +220,6 @@ class EpisodeWriter:
             "alternative_subtasks": list(alternatives.subtasks) if alternatives else None,
             "metadata": dict(metadata or {}),
         }
-        if not self._rows:
-            raise EpisodeError(f"{self._path}: an episode needs at least one step")
         arrays = {"state": np.stack(self._state), "actions": np.stack(self._actions), **_arrays(alternatives)}
         _check_lengths(arrays)
         if self._digests and self._images < len(self._rows):

@@ -88,12 +88,12 @@ def load_file(path: str | Path) -> ModuleType:
 
 
 def code_hash(place: str) -> str:
-    """SHA-256 of the file that holds a place's code, as hexadecimal digits. Raises OwnCodeError."""
+    """SHA-256 of the file that holds a place's code, the first 16 hexadecimal digits. Raises OwnCodeError."""
     source = place.rpartition(":")[0]
     path = source if source.endswith(SUFFIX) else _import(source).__file__
     if path is None or not Path(path).is_file():
         raise OwnCodeError(f"{place!r}: {source} has no file of its own")
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()[:16]
 
 
 def line_of(error: BaseException, path: Path) -> str:

@@ -71,6 +71,7 @@ def stage(text: str, stream: TextIO | None = None, every_s: float = EARLY_LINE_E
         _Shown.report(text)
         yield
         return
+    _Shown.announced.add(text)
     say(text, stream)
     began_s, over = time.monotonic(), threading.Event()
 

@@ -11,7 +11,7 @@ def test_commands_stand_in_their_groups():
     shown = CliRunner().invoke(cli.app, ["--help"]).stdout
     found = re.findall(r"─ ([A-Z][\w ]*) ─|^│ (\w+)  ", shown, re.MULTILINE)
     assert [group or command for group, command in found][1:] == [
-        *("See it", "demo", "play"),
+        *("See it", "demo", "play", "tasks"),
         *("Data", "datagen", "decompose", "data", "export", "import"),
         *("Train", "train", "verify"),
         *("Evaluate", "eval", "harness", "skills"),

@@ -231,7 +231,9 @@ def test_what_cannot_be_added(tmp_path: Path) -> None:
         with pytest.raises(EpisodeError, match="at least one step"):
             writer.finish(**DONE)
         writer.add(images, STATE[0], STATE[0])
-        writer.finish(**DONE)
+        with pytest.raises(EpisodeError, match=r"end=7.*expected start < end within the episode's 1 steps"):
+            writer.finish(**DONE)
+        writer.finish(**DONE | {"subtasks": (SubtaskSpan(0, 1, "walk"),), "keyframes": (0,)})
     assert len(load_episode(tmp_path / "seed1.h5")) == 1
 
 

@@ -42,8 +42,9 @@ def place(tmp_path: Path) -> str:
 def test_a_file_may_use_those_beside_it_and_is_run_once(place: str) -> None:
     assert make_own_planner(place, {}).threshold == 0.25  # type: ignore[attr-defined]
     assert make_own_planner(place, {"threshold": 3}).threshold == 3  # type: ignore[attr-defined]
-    assert load_object(place) is load_object(place) and memory_of(place).recent_window == 2
-    assert load_object("predimem.core.own_code:code_hash") is code_hash
+    assert load_object(place, "planner") is load_object(place, "memory")
+    assert memory_of(place, {}).recent_window == 2 and memory_of(place, {"recent_window": 5}).recent_window == 5
+    assert load_object("predimem.core.own_code:code_hash", "planner") is code_hash
     before = code_hash(place)
     Path(place.rpartition(":")[0]).write_text(CODE + "\n")
     assert code_hash(place) != before
@@ -55,11 +56,14 @@ def test_what_is_wrong_is_said(place: str, tmp_path: Path) -> None:
     for faulty, says in (
         (f"{file}:Other", r"my_planner.py defines no 'Other'; it defines: MyPlanner, no_planner"),
         (f"{tmp_path}/broken.py:X", r"broken.py, line 2: ModuleNotFoundError: No module named 'nothing_of_this_name'"),
-        ("nowhere.py:X", "there is no file nowhere.py"),
-        ("nowhere:X", "No module named 'nowhere'; expected file.py:NAME or package.module:NAME"),
+        ("nowhere.py:X", r"planner: there is no file /.*nowhere.py"),
+        (
+            "nowhere:X",
+            r"there is no module 'nowhere', neither installed nor in .*; a file is named by its path: path/to/file.py:NAME",
+        ),
     ):
         with pytest.raises(OwnCodeError, match=says):
-            load_object(faulty)
+            load_object(faulty, "planner")
     with pytest.raises(OwnCodeError, match=r"planner_options: got an unexpected keyword argument 'treshold'; got"):
         make_own_planner(place, {"treshold": 1})
     with pytest.raises(OwnCodeError, match="gave 3, which has no method plan"):
@@ -83,17 +87,8 @@ def test_a_planner_beside_its_config_is_found_from_everywhere(place: str, tmp_pa
 
 
 def test_a_server_makes_it_in_the_planners_process(place: str) -> None:
-    served = make_served(ModelsConfig(planner=place, planner_options={"threshold": 4}))
+    served = make_served(ModelsConfig(planner=place, planner_options={"threshold": 4}, memory={"keyframes": False}))
     assert served.make_planner is not None and served.make_planner().threshold == 4  # type: ignore[attr-defined]
-    assert served.memory.recent_window == 2 and served.weights[place] == code_hash(place)
-    assert served.unseen_prompt("anything") is None
-
-
-def test_a_server_says_which_tasks_its_planner_was_not_trained_for() -> None:
-    served = make_served(ModelsConfig(planner="arena-planner", actor="arena-actor"))
-    known = "Pour wine into the red mug twice, then stand the bottle back on the table."
-    assert served.unseen_prompt(known) is None and served.unseen_prompt(None) is None
-    said = served.unseen_prompt("Pour wine into the red mug, then stand the bottle back.")
-    assert (
-        said is not None and "was not trained for the task" in said and f"the nearest that it knows: {known!r}" in said
-    )
+    assert (served.memory.recent_window, served.memory.keyframes) == (2, False)
+    assert code_hash(place) in served.weights.values()
+    assert served.tasks.instructions == ()

@@ -86,4 +86,4 @@ def test_an_endpoint_that_fails_is_named() -> None:
 
 
 def test_its_memory_is_known_before_it_is_made() -> None:
-    assert memory_of(PLACE).recent_stride_steps == 10
+    assert memory_of(PLACE, {}).recent_stride_steps == 10

@@ -41,7 +41,7 @@ def vlm_server(
             with suppress(BrokenPipeError):  # of a client that has stopped waiting
                 self.wfile.write(data)
 
-        def log_message(self, *_: Any) -> None:
+        def log_message(self, format: str, *_: Any) -> None:
             """Silent."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

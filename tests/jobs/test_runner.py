@@ -18,6 +18,7 @@ import pytest
 
 from predimem.core.episodes import list_episodes, load_episode
 from predimem.core.faults import SetupError
+from predimem.core.progress import stage
 from predimem.jobs.pool import WorkerError
 from predimem.jobs.runner import BackendConfig, run_jobs
 from predimem.jobs.tasks import Job
@@ -236,3 +237,19 @@ def is_running(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+def staged_worker(out: str) -> SmallWorker:
+    """A worker whose start has a stage, and prints what only its log is for."""
+    with stage("starting the simulator of the test"):
+        print("the simulator is talkative", file=sys.stderr)
+    return SmallWorker(out)
+
+
+def test_the_stages_of_workers_are_shown_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with open_journal(tmp_path) as journal:
+        run_jobs(JOBS[:4], partial(staged_worker, str(tmp_path)), journal, TWO)
+    lines = capfd.readouterr().err.splitlines()
+    assert lines.count("starting the simulator of the test") == 1 and "the simulator is talkative" not in lines
+    assert "the simulator is talkative" in (tmp_path / "workers.log").read_text()
+    assert lines[-1].startswith("4 of 4 episodes, in ")

@@ -67,9 +67,9 @@ def test_in_yaml_one_word_names_the_class_and_leaves_the_rest_as_it_is(tmp_path:
 @pytest.mark.parametrize(
     ("place", "said"),
     [
-        ("Sound", "expected a class as 'package.module:Class' or 'path/to/file.py:Class', got 'Sound'"),
+        ("Sound", "expected file.py:NAME or package.module:NAME, got 'Sound'"),
         ("none.py:Sound", "there is no file .*none.py"),
-        (f"{FILE}:Sond", "has no 'Sond'; the classes in it are: Sound, "),
+        (f"{FILE}:Sond", "defines no 'Sond'; it defines: Sound, "),
         ("no_such_module:Sound", "there is no module 'no_such_module', neither installed nor in"),
         ("wrong.py:Sound", r"wrong.py, line 2: ZeroDivisionError"),
         ("torn.py:Sound", r"torn.py, line 1: "),

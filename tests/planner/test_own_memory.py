@@ -10,9 +10,10 @@ import pytest
 
 from memory_bank import MemoryConfig
 from planner.checkpoint import PlannerSpec, changed_spec, read_spec, untrained_prompt, write_spec
-from planner.dataset import DatasetConfig, DatasetError, write_training_data
+from planner.dataset import DatasetConfig, DatasetError
 from planner.prompt import PromptConfig, render_prompt
 from planner.replay import Replay
+from planner.training_data import write_training_data
 from predimem.core.config import ConfigError
 from tests.memory_bank import own_memories
 from tests.planner.builders import COLOURS, make_episode

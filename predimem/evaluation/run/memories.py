@@ -46,7 +46,7 @@ def memory_of(config: AgentConfig, root: str | None) -> MemoryConfig | None:
 
 
 def memory_code(config: AgentConfig, root: str | None) -> dict[str, str]:
-    """{"memory_code": SHA-256 of the file of a memory of one's own}; empty where the agent has none."""
+    """{"memory_code": hash of the file of a memory of one's own}; empty where the agent has none."""
     memory = memory_of(config, root)
     own = None if memory is None else memory.implementation
     return {} if own is None else {"memory_code": code_hash(own)}
