@@ -29,7 +29,12 @@ PARTS = {  # module -> its section
     "hostile": "Hostile messages",
     "cluster": "Replicas on Ray",
 }
-HEAD = "# Figures of the inference server\n\nMade with `benchmarks/server`, which says what is measured.\n"
+HEAD = """# Figures of the inference server
+
+Made with `python -m benchmarks.server capacity` (or `overhead`, `soak`, `kills`, `hostile`, `cluster`), whose code says
+what is measured; `--out FILE` replaces the part's section. The sections were made on machines of two cores, on several
+days, and each gives the load of its machine.
+"""
 
 
 def merged(text: str, part: str, section: str) -> str:

@@ -22,9 +22,10 @@ def trim() -> None:
     """Give free memory back to the system; call it every few seconds. Does nothing where the C library has no
     `malloc_trim`, which is GNU's.
 
-    Images come and go in the thread of a request, of a connection or of a session's planner, and glibc keeps a heap
-    for up to eight threads on each core. What is freed in the midst of a heap stays resident, so that each heap grows
-    to the most that it ever held at once. This takes about 1 ms, in which other threads go on.
+    Images come and go in the threads of requests, connections and sessions, and glibc keeps a heap for up to eight
+    threads on each core. What is freed in the midst of a heap stays resident, so that each one grows to the most that
+    it ever held at once. What is free at the end of a heap stays all the same, at most twice the largest message. This
+    takes about 1 ms, in which other threads go on.
     """
     if _malloc_trim is not None:
         _malloc_trim(0)
