@@ -141,7 +141,7 @@ def sample(server: ServerProcess, minutes: float, count: Counter[str], file: Pat
             until_s = began_s + (turn + 1) * SAMPLE_S
             try:
                 row = means(server, until_s) | {"sessions": server.metric("predimem_sessions")}
-            except (TimeoutError, urllib.error.URLError, FileNotFoundError, ValueError):
+            except (TimeoutError, urllib.error.URLError, FileNotFoundError, ProcessLookupError, ValueError):
                 count["samples left out"] += 1
                 time.sleep(max(0.0, until_s - time.monotonic()))
                 continue
