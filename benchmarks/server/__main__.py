@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PARTS = {  # module -> its section
     "capacity": "Robots at 20 Hz",
     "overhead": "Cost of a request",
-    "soak": "An hour",
+    "soak": "Memory over time",
     "kills": "Kills",
     "hostile": "Hostile messages",
     "cluster": "Replicas on Ray",

@@ -82,9 +82,11 @@ def resident_mib(pid: int) -> float:
 
 
 def anonymous_mib(pid: int) -> float:
-    """What of the resident memory is no part of a file."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("RssAnon:"))
+    """What of the resident memory is no part of a file. Raises FileNotFoundError for a process that has ended."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("RssAnon:"):
+            return int(line.split()[1]) / 1024
+    raise FileNotFoundError(f"process {pid} has ended and waits for its parent")
 
 
 @dataclass(frozen=True)

@@ -141,7 +141,7 @@ def sample(server: ServerProcess, minutes: float, count: Counter[str], file: Pat
             until_s = began_s + (turn + 1) * SAMPLE_S
             try:
                 row = means(server, until_s) | {"sessions": server.metric("predimem_sessions")}
-            except (TimeoutError, urllib.error.URLError, FileNotFoundError, ValueError):
+            except (TimeoutError, urllib.error.URLError, FileNotFoundError, ProcessLookupError, ValueError):
                 count["samples left out"] += 1
                 time.sleep(max(0.0, until_s - time.monotonic()))
                 continue
@@ -178,7 +178,8 @@ def soak(args: argparse.Namespace, file: Path) -> Counter[str]:
     stop = threading.Event()
     folder = file.parent
     state = {"dir": str(folder / "state"), "episodes": EPISODES_KEPT}
-    with shipped_server(folder, limits={"idle_s": IDLE_S}, state=state) as server:
+    patient = {"timeout_s": 300.0}  # where others take the processor, S2 does not hang
+    with shipped_server(folder, limits={"idle_s": IDLE_S}, state=state, s2_process=patient) as server:
         with ThreadPoolExecutor(args.robots + 1) as threads, browser(server) if args.chromium else nullcontext():
             work = [threads.submit(play, server, robot, args, count, stop) for robot in range(args.robots)]
             if not args.chromium:
@@ -200,7 +201,7 @@ def used_s(counted: np.ndarray) -> float:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--minutes", type=float, default=60.0)
-    parser.add_argument("--warm-up", type=float, default=10.0, help="minutes that are left out of the slope")
+    parser.add_argument("--warm-up", type=float, default=10.0, help="minutes of a process before its slope")
     parser.add_argument("--robots", type=int, default=2)
     parser.add_argument("--every-s", type=float, default=0.8, help="between two requests of a robot")
     parser.add_argument("--requests", type=int, default=30, help="of an episode; a chunk of actions each")
@@ -246,11 +247,12 @@ def report(samples: dict[str, np.ndarray], told: dict[str, Any], args: argparse.
         mean of {SAMPLE_S:g} s ({count["samples left out"]} left out, while the server or S2 did not answer)."""
     )
     how = paragraph(
-        f"""The slope is that of least squares after the first {args.warm_up:g} minutes, which were set as the warm-up
-        before the run: all that comes and goes has done so several times by then. Samples that are close together are
+        f"""The slope is that of least squares over the longest time in which a process was not restarted, without its
+        first {args.warm_up:g} minutes. They are the warm-up, set before the run: all that comes and goes has done so
+        several times by then. Samples that are close together are
         alike; `alike` is the time after which the correlation of the residuals has fallen below 1/e. The interval is a
         moving-block bootstrap of the residuals, the widest of those for blocks of {blocks} minutes. `in files` is what
         is mapped from files, such as torch's libraries, which the system can drop."""
     )
     image = f"![Resident memory of both processes over the soak](../images/{args.plot.name})"
-    return f"{said}\n\n{how}\n\n{table(soak_report.head(args.warm_up), rows)}\n\n{image}\n"
+    return f"{said}\n\n{how}\n\n{table(soak_report.head(), rows)}\n\n{image}\n"

@@ -1,12 +1,13 @@
 """Reports the soak: memory at the end of the warm-up and at the end, the slope between them, and a plot.
 
-The warm-up is left out by time, which is set before the run. By its end all that comes and goes has done so several
-times: sessions expire after a minute, and the episodes on disk have been replaced twice.
+The warm-up of a process is left out by time, which is set before the run. By its end all that comes and goes has done
+so several times: sessions expire after a minute, and the episodes on disk have been replaced twice.
 """
 
 from __future__ import annotations
 
 import csv
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -66,33 +67,39 @@ def alike_s(seconds: np.ndarray, mib: np.ndarray) -> float:
     return float(lag * np.median(np.diff(seconds)))
 
 
-def head(warm_up_min: float) -> list[str]:
+def head() -> list[str]:
     """Names of the columns of `rows`."""
-    first = ["resident memory, MiB", f"at {warm_up_min:g} min", "at the end", "most"]
-    return [*first, "slope, MiB/h", "95 %", "alike, s"]
+    return ["resident memory, MiB", "minutes", "first", "last", "most", "slope, MiB/h", "95 %", "alike, s"]
 
 
 def rows(samples: dict[str, np.ndarray], warm_up_min: float) -> list[list[str]]:
     """One for each process and kind of memory, and one for all. Raises ValueError for a soak that is too short."""
     minutes = samples["seconds"] / 60
-    after = minutes >= warm_up_min
-    if after.sum() < SHORTEST:
-        raise ValueError(
-            f"after {warm_up_min:g} min there are {after.sum()} samples; a slope needs {SHORTEST}: play for longer, or "
-            "shorten the warm-up"
-        )
-    lines: dict[str, np.ndarray] = {}
-    for name, field in (("server, with the actor", "server"), ("S2", "s2")):
+    server, s2 = (_one_process(samples[f"{name}_cpu_s"]) for name in ("server", "s2"))
+    lines: list[tuple[str, slice, np.ndarray]] = []
+    for name, part, field in (("server, with the actor", server, "server"), ("S2", s2, "s2")):
         own = samples[f"{field}_anonymous_mib"]
-        lines |= {name: own, f"{name}, in files": samples[f"{field}_mib"] - own}
-    lines["both, all"] = samples["server_mib"] + samples["s2_mib"]
+        lines += [(name, part, own), (f"{name}, in files", part, samples[f"{field}_mib"] - own)]
+    lines.append(("both, all", s2, samples["server_mib"] + samples["s2_mib"]))
     made = []
-    for name, mib in lines.items():
-        found, low, high = slope(minutes[after] / 60, mib[after])
-        cells = [name, f"{mib[after][0]:.1f}", f"{mib[-1]:.1f}", f"{mib[after].max():.1f}"]
-        interval = f"{low:+.1f} to {high:+.1f}"
-        made.append([*cells, f"{found:+.1f}", interval, f"{alike_s(samples['seconds'][after], mib[after]):.0f}"])
+    for name, part, of_all in lines:
+        passed, mib = minutes[part], of_all[part]
+        passed, mib = passed[passed >= passed[0] + warm_up_min], mib[passed >= passed[0] + warm_up_min]
+        if len(mib) < SHORTEST:
+            raise ValueError(
+                f"{name}: after a warm-up of {warm_up_min:g} min there are {len(mib)} samples of one process; a slope "
+                f"needs {SHORTEST}: play for longer, or shorten the warm-up"
+            )
+        found, low, high = slope(passed / 60, mib)
+        cells = [name, f"{passed[0]:.0f} to {passed[-1]:.0f}", f"{mib[0]:.1f}", f"{mib[-1]:.1f}", f"{mib.max():.1f}"]
+        made.append([*cells, f"{found:+.1f}", f"{low:+.1f} to {high:+.1f}", f"{alike_s(60 * passed, mib):.0f}"])
     return made
+
+
+def _one_process(cpu_s: np.ndarray) -> slice:
+    """The longest stretch in which a process was not restarted: its processor time never falls."""
+    ends = [0, *(np.flatnonzero(np.diff(cpu_s) < 0) + 1), len(cpu_s)]
+    return max((slice(a, b) for a, b in itertools.pairwise(ends)), key=lambda part: part.stop - part.start)
 
 
 def plot(samples: dict[str, np.ndarray], warm_up_min: float, file: Path) -> None:

@@ -14,7 +14,7 @@ from predimem.core.progress import say
 from predimem.serving.config import ServeConfig
 from predimem.serving.engine import Engine
 from predimem.serving.logs import log_as_json
-from predimem.serving.memory import settle
+from predimem.serving.memory import settle, share_heap
 from predimem.serving.pages import open_page, page
 from predimem.serving.planner_process import PlannerGone
 from predimem.serving.robot import Served
@@ -53,6 +53,7 @@ def run_server(config: ServeConfig, served: Served) -> None:
     Raises ValueError where the planner cannot be started or the address cannot be listened on.
     """
     log_as_json()
+    share_heap()
     if doubt := config.default_prompt and served.tasks.doubt(config.default_prompt, config.tasks):
         log.warning("default_prompt: %s", doubt)
     sys.setswitchinterval(SWITCH_S)

@@ -18,17 +18,27 @@ def settle() -> None:
     gc.collect()  # counts what is old anew
 
 
-def trim() -> None:
-    """Give free memory back to the system; call it every few seconds. Does nothing where the C library has no
-    `malloc_trim`, which is GNU's.
+def share_heap() -> None:
+    """Let all threads that begin from now on share one heap; call it before there are many threads.
 
-    Images come and go in the threads of requests, connections and sessions, and glibc keeps a heap for up to eight
-    threads on each core. What is freed in the midst of a heap stays resident, so that each one grows to the most that
-    it ever held at once. What is free at the end of a heap stays all the same, at most twice the largest message. This
-    takes about 1 ms, in which other threads go on.
+    Images come and go in the threads of requests, connections and sessions. GNU's C library has a heap for up to eight
+    threads on each core, and each grows to the most that it ever held at once, which takes hours. With one, what one
+    thread frees serves the next one. Threads of Python hardly ever wait for it, since they hold the interpreter. Does
+    nothing with other C libraries.
     """
-    if _malloc_trim is not None:
-        _malloc_trim(0)
+    if _GNU:
+        _C.mallopt(_M_ARENA_MAX, 1)
 
 
-_malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # ctypes lets other threads run meanwhile
+def trim() -> None:
+    """Give free memory back to the system; call it every few seconds. Does nothing with other C libraries than GNU's.
+
+    What is freed in the midst of a heap stays resident otherwise. This takes about 1 ms, in which other threads go on.
+    """
+    if _GNU:
+        _C.malloc_trim(0)
+
+
+_C = ctypes.CDLL(None)  # its functions let other threads run
+_GNU = hasattr(_C, "malloc_trim")
+_M_ARENA_MAX = -8

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import tracemalloc
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,23 @@ def mib(pid: int, field: str = "RssAnon") -> float:
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(f"{field}:"))
 
 
-@pytest.mark.skipif(memory._malloc_trim is None, reason="the C library is not GNU's")
+@pytest.mark.skipif(not memory._GNU, reason="the C library is not GNU's")
+def test_threads_share_a_heap(tmp_path: Path) -> None:
+    """Each heap of a thread begins at a multiple of 64 MiB."""
+    with small_server(tmp_path) as server, ExitStack() as robots:
+        for number in range(12):
+            robot = robots.enter_context(connect(f"ws://127.0.0.1:{server.port}"))
+            robot.recv()
+            robot.send(wire.pack(observe(episode_id=f"e{number}", step=0)))
+            robot.recv()
+        assert server.metric("predimem_sessions") == 12  # with a thread each
+        maps = Path(f"/proc/{server.process.pid}/maps").read_text().splitlines()
+        writable = (line for line in maps if line.split()[1] == "rw-p" and len(line.split()) == 5)
+        heaps = [line for line in writable if int(line.partition("-")[0], 16) % (64 << 20) == 0]
+        assert len(heaps) <= 2, heaps
+
+
+@pytest.mark.skipif(not memory._GNU, reason="the C library is not GNU's")
 def test_a_server_gives_free_memory_back(tmp_path: Path) -> None:
     """It begins with a heap of 64 MiB that is free but for small blocks in between."""
     with server_process(["-c", HOLES, json.dumps([small_config(), {}])], tmp_path / "serve.log") as server:

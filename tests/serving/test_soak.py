@@ -44,6 +44,18 @@ def test_how_long_samples_are_alike() -> None:
     assert typical == pytest.approx(100, rel=0.35)
 
 
+def test_a_process_that_was_restarted_counts_from_its_longest_stretch() -> None:
+    rng = np.random.default_rng(3)
+    samples = {f"{name}_{kind}": series(rng, 30.0) for name in ("server", "s2") for kind in ("mib", "anonymous_mib")}
+    samples |= {"seconds": SECONDS, "server_cpu_s": SECONDS / 10, "s2_cpu_s": np.where(SECONDS < 600, SECONDS, 0.0)}
+    samples["s2_anonymous_mib"][:60] -= 300  # it was another process
+    found = {row[0]: row for row in rows(samples, 10.0)}
+    assert found["server, with the actor"][1] == "10 to 50"
+    assert found["S2"][1] == "20 to 50" and abs(float(found["S2"][5])) < 30
+
+
 def test_a_soak_that_is_too_short() -> None:
-    with pytest.raises(ValueError, match="after 40 min there are 60 samples; a slope needs 120"):
-        rows({"seconds": SECONDS}, 40.0)
+    fields = ("server_mib", "server_anonymous_mib", "server_cpu_s", "s2_mib", "s2_anonymous_mib", "s2_cpu_s")
+    samples = {"seconds": SECONDS} | {name: SECONDS for name in fields}
+    with pytest.raises(ValueError, match="after a warm-up of 40 min there are 60 samples of one process"):
+        rows(samples, 40.0)

@@ -17,7 +17,7 @@ from predimem.serving.config import ServeConfig
 from predimem.serving.engine import Engine, status
 from predimem.serving.http_reply import Page
 from predimem.serving.logs import log_as_json
-from predimem.serving.memory import settle, trim
+from predimem.serving.memory import settle, share_heap, trim
 from predimem.serving.pages import page
 from predimem.serving.refusal import Refusal
 from predimem.serving.robot import Served
@@ -42,6 +42,7 @@ class Replica:
         from ray import serve
 
         log_as_json()
+        share_heap()
         sys.setswitchinterval(SWITCH_S)
         self._name: str = serve.get_replica_context().replica_id.unique_id
         assert config.state.dir is not None
