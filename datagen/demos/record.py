@@ -13,11 +13,15 @@ from predimem.core.config import ConfigError
 from predimem.core.episodes import Episode, Frames, SubtaskSpan
 from predimem.core.interfaces import Environment
 from predimem.core.types import Observation
-from predimem.envs.mikasa import expert
+from predimem.envs.mikasa.families.family import Family, State
+from predimem.envs.mikasa.families.rollout import alternatives
 
 
 class PrivilegedEnvironment(Environment, Protocol):
-    """An environment that also tells the simulator's true state (`mikasa_expert` reads it)."""
+    """An environment whose task belongs to a family, and that tells the true state with its cameras."""
+
+    @property
+    def family(self) -> Family | None: ...
 
     def privileged(self) -> dict[str, Any]: ...
 
@@ -27,8 +31,8 @@ class PerturbationConfig:
     """What makes visited states diverse; subtask labels and `Alternatives` are always the expert's.
 
     noise_share: share of episodes with normal noise of `noise_std` (1 = 0.1 m) on the commanded
-    translation, until the TCP is first within `noise_until_m` of its goal, so that it can come to rest.
-    detour_share: share in which the arm first heads for another object, for `detour_steps`.
+    translation, in each subtask until the TCP is first within `noise_until_m` of its goal, so that it can come to rest.
+    detour_share: share in which the arm begins each subtask with `detour_steps` of another one.
     """
 
     noise_share: float = 0.35
@@ -61,6 +65,7 @@ class _Played:
     observations: list[Observation] = field(default_factory=list)
     states: list[dict[str, Any]] = field(default_factory=list)
     actions: list[np.ndarray] = field(default_factory=list)
+    subtasks: list[str] = field(default_factory=list)
     success: bool = False
 
 
@@ -73,17 +78,20 @@ def record_episode(
 ) -> Episode:
     """Play `seed` until the environment ends the episode, with the expert, perturbed as the seed says.
 
-    `actions` are those that were commanded (float32 in [-1, 1]); `metadata` says how it was perturbed
-    and when cue and delay ended.
+    `actions` are those that were commanded (float32 in [-1, 1]); `metadata` says how it was perturbed and what the
+    family notes. Raises ValueError where no script plays the task.
     """
+    family = environment.family
+    if family is None:
+        raise ValueError(f"no script plays {task}, so that there are no demonstrations of it")
     config = perturbation or PerturbationConfig()
     rng = np.random.default_rng([seed, zlib.crc32(task.encode())])
     drawn = Perturbation(
         noise_std=config.noise_std if rng.random() < config.noise_share else 0.0,
         detour_steps=config.detour_steps if rng.random() < config.detour_share else 0,
     )
-    played = _play(environment, seed, drawn, config.noise_until_m, rng)
-    return _episode(environment, task, seed, played, drawn, keyframes)
+    played = _play(environment, family, seed, _Disturbance(family, task, drawn, config.noise_until_m, rng))
+    return _episode(environment, family, task, seed, played, drawn, keyframes)
 
 
 def spans(labels: list[str]) -> tuple[SubtaskSpan, ...]:
@@ -93,28 +101,54 @@ def spans(labels: list[str]) -> tuple[SubtaskSpan, ...]:
     return tuple(SubtaskSpan(a, b, labels[a]) for a, b in zip(starts, ends, strict=True))
 
 
-def _play(
-    environment: PrivilegedEnvironment,
-    seed: int,
-    drawn: Perturbation,
-    noise_until_m: float,
-    rng: np.random.Generator,
-) -> _Played:
+class _Disturbance:
+    """The controller of a family, disturbed as was drawn."""
+
+    def __init__(
+        self, family: Family, task: str, drawn: Perturbation, noise_until_m: float, rng: np.random.Generator
+    ) -> None:
+        self._family, self._subtasks = family, tuple(family.subtasks(task))
+        self._drawn, self._noise_until_m, self._rng = drawn, noise_until_m, rng
+        self._subtask, self._moving_steps, self._noisy = "", 0, True
+        self._detour: str | None = None
+
+    def action(self, state: State, subtask: str) -> np.ndarray:
+        """float32 [7] in [-1, 1]."""
+        goal = self._family.goal_m(state, subtask)
+        if subtask != self._subtask:
+            self._subtask, self._moving_steps, self._noisy = subtask, 0, True
+        if goal is None:
+            return self._family.act(state, subtask)
+        if self._moving_steps == 0:
+            self._detour = self._other(state, subtask) if self._drawn.detour_steps else None
+        on_detour = self._detour is not None and self._moving_steps < self._drawn.detour_steps
+        self._moving_steps += 1
+        action = self._family.act(state, self._detour if on_detour and self._detour else subtask)
+        self._noisy = self._noisy and bool(np.linalg.norm(goal - state["tcp_m"]) >= self._noise_until_m)
+        if self._noisy:
+            action[:3] += self._drawn.noise_std * self._rng.normal(size=3)
+        return np.clip(action, -1.0, 1.0).astype(np.float32)
+
+    def _other(self, state: State, subtask: str) -> str | None:
+        """Another subtask that moves the arm."""
+        others = [s for s in self._subtasks if s != subtask and self._moves(state, s)]
+        return str(self._rng.choice(others)) if others else None
+
+    def _moves(self, state: State, subtask: str) -> bool:
+        return self._family.valid(state, subtask) and self._family.goal_m(state, subtask) is not None
+
+
+def _play(environment: PrivilegedEnvironment, family: Family, seed: int, controller: _Disturbance) -> _Played:
     played = _Played()
     observation = environment.reset(seed)
-    detour = _other_object(environment.privileged(), rng)
-    noise_ended = False
     for _ in range(environment.horizon):
         state = environment.privileged()
-        on_detour = state["step"] < state["appear_step"] + drawn.detour_steps
-        action = expert.expert_action(state, detour if on_detour else None)
-        noise_ended = noise_ended or expert.goal_distance_m(state) < noise_until_m
-        if not noise_ended and state["step"] >= state["appear_step"]:
-            action[:3] += drawn.noise_std * rng.normal(size=3)
-        action = np.clip(action, -1.0, 1.0).astype(np.float32)
+        subtask = family.subtask(state)
+        action = controller.action(state, subtask)
         played.observations.append(observation)
         played.states.append(state)
         played.actions.append(action)
+        played.subtasks.append(subtask)
         result = environment.step(action)
         observation, played.success = result.observation, result.success
         if result.terminated or result.truncated:
@@ -122,13 +156,9 @@ def _play(
     return played
 
 
-def _other_object(state: dict[str, Any], rng: np.random.Generator) -> int:
-    others = [i for i in range(len(state["labels"])) if i != state["target_index"]]
-    return int(rng.choice(others))
-
-
 def _episode(
     environment: PrivilegedEnvironment,
+    family: Family,
     task: str,
     seed: int,
     played: _Played,
@@ -149,14 +179,9 @@ def _episode(
         images={name: Frames(np.stack([o.images[name] for o in observations])) for name in observations[0].images},
         state=sensed,
         actions=np.stack(played.actions),
-        subtasks=spans([expert.expert_subtask(s) for s in states]),
+        subtasks=spans(played.subtasks),
         keyframes=extract_keyframes(tcp_m, sensed[:, -1], environment.control_hz, keyframes),
-        goal=expert.touch(first["target_label"]),
-        alternatives=expert.alternatives(states),
-        metadata={
-            "cue_end_step": first["cue_end_step"],
-            "appear_step": first["appear_step"],
-            "noise_std": drawn.noise_std,
-            "detour_steps": drawn.detour_steps,
-        },
+        goal=family.goal(first),
+        alternatives=alternatives(family, states, family.subtasks(task)),
+        metadata={**family.notes(first), "noise_std": drawn.noise_std, "detour_steps": drawn.detour_steps},
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ from predimem.envs.benchmark import (
 )
 from predimem.envs.mikasa import published as figures
 from predimem.envs.mikasa import suite
+from predimem.envs.mikasa.families.registry import family_of
 from predimem.envs.stop_at_success import StopAtSuccess
 
 EXPERT = "predimem.envs.mikasa.expert"
@@ -37,7 +38,11 @@ class MikasaBenchmark(Benchmark):
     name = "mikasa"
     config = "configs/eval/mikasa.yaml"
     options = MikasaOptions
-    experts = Experts({"oracle": f"{EXPERT}:remember_expert"}, subtask=f"{EXPERT}:true_subtask")
+    experts = Experts(
+        agents={"oracle": f"{EXPERT}:expert"},
+        policies={"expert": f"{EXPERT}:expert_policy"},
+        subtask=f"{EXPERT}:true_subtask",
+    )
     robot = BareRobot(suite.hold_action, suite.ACTION_DIM, suite.CONTROL_HZ)
 
     def version(self) -> str:
@@ -57,6 +62,10 @@ class MikasaBenchmark(Benchmark):
     def task_name(self, task: str) -> str:
         suite.check_task(task)
         return task
+
+    def subtasks(self, task: str) -> Sequence[str] | None:
+        family = family_of(task)
+        return None if family is None else family.subtasks(task)
 
     def make_environment(self, task: str, options: MikasaOptions, request: EnvironmentRequest) -> Environment:
         return StopAtSuccess(suite.MikasaEnvironment(task, options.rendering))

@@ -19,8 +19,9 @@ import numpy as np
 from predimem.core.progress import stage
 from predimem.core.suggestions import did_you_mean
 from predimem.core.types import Observation, StepResult
-from predimem.envs.mikasa import state as mikasa_state
-from predimem.envs.mikasa.expert import expert_subtask
+from predimem.envs.mikasa.families.family import EpisodeReport, Family, State
+from predimem.envs.mikasa.families.registry import family_of
+from predimem.envs.mikasa.families.scene import camera_state
 from predimem.rendering import maniskill as rendering
 
 CAMERAS = ("base_camera", "hand_camera")
@@ -109,10 +110,8 @@ class MikasaEnvironment:
     gripper: 1 open, -1 closed). In the cue and delay phases of the short tasks the suite's wrapper
     replaces every action by zeros. The seed alone determines an episode.
 
-    `info` of a step: `success_now`; for the Remember* tasks also `wrong_first_touch` (1.0 once the first
-    object that the TCP came within 5 cm of, after the objects reappeared, was not the target), at the step
-    of such a touch `mistake` (what was touched, and what was right), `true_subtask` (see `expert`) and, while
-    the target can be seen, `target_distance_m` from the TCP.
+    `info` of a step: `success_now` (of this step alone), and for the tasks that a family knows (see `families`)
+    `true_subtask` and what the family reports, such as `mistake`.
     """
 
     def __init__(self, task_id: str, rendering: Rendering = "stock"):
@@ -121,10 +120,9 @@ class MikasaEnvironment:
             raise ValueError(f"rendering must be 'stock' or 'fast', got {rendering!r}")
         check_task(task_id)
         self.task_id = task_id
+        self.family: Family | None = family_of(task_id)
         self._env = _make(task_id, rendering)
-        self._step = 0
-        self._success = False
-        self._touches = mikasa_state.FirstTouch()
+        self._begin()
 
     @property
     def instruction(self) -> str:
@@ -147,8 +145,7 @@ class MikasaEnvironment:
         if not 0 <= seed < 2**32:
             raise ValueError(f"expected a seed in [0, 2**32), got {seed}")
         obs, _ = self._env.reset(seed=int(seed))
-        self._step, self._success = 0, False
-        self._touches = mikasa_state.FirstTouch()
+        self._begin()
         return observation_of(obs, 0)
 
     def step(self, action: np.ndarray) -> StepResult:
@@ -158,12 +155,8 @@ class MikasaEnvironment:
         batch = torch.from_numpy(check_action(action))[None]
         obs, _, terminated, truncated, info = self._env.step(batch)
         self._step += 1
-        success_now = bool(info["success"][0])
-        self._success = self._success or success_now
-        report: dict[str, object] = {"success_now": success_now}
-        if mikasa_state.has_objects(self.task_id):
-            state = self.privileged()
-            report |= self._touches.update(state) | {"true_subtask": expert_subtask(state)}
+        report = self._reported(bool(info["success"][0]))
+        self._success = self._success or bool(report["success_now"])
         return StepResult(
             observation=observation_of(obs, self._step),
             terminated=bool(np.asarray(terminated).reshape(-1)[0]),
@@ -175,12 +168,38 @@ class MikasaEnvironment:
     def hold_action(self, last: np.ndarray | None) -> np.ndarray:
         return hold_action(last)
 
+    def true_state(self) -> State:
+        """The family's true state of this step, see `families.family.Family.state`; computed once a step.
+
+        Raises ValueError for tasks that no family knows.
+        """
+        if self.family is None:
+            raise ValueError(f"the true state of {self.task_id} is not known: it belongs to no family")
+        if self._state is None:
+            self._state = self.family.state(self._env.unwrapped, self._step)
+        return self._state
+
     def privileged(self) -> dict[str, Any]:
-        """The simulator's state for scripted experts and oracles: see `mikasa_state.privileged`."""
-        return mikasa_state.privileged(self._env.unwrapped, self.task_id, self._step)
+        """`true_state` with the cameras: what labels for the actor are made from."""
+        return {**self.true_state(), **camera_state(self._env.unwrapped)}
 
     def close(self) -> None:
         self._env.close()
+
+    def _begin(self) -> None:
+        self._step, self._success = 0, False
+        self._state: State | None = None
+        self._report: EpisodeReport | None = self.family.report() if self.family else None
+
+    def _reported(self, success_now: bool) -> dict[str, object]:
+        """`info` of the step that has just been made; success_now: the suite's own."""
+        self._state = None
+        report: dict[str, object] = {"success_now": success_now}
+        if self.family is not None:
+            report["true_subtask"] = self.family.subtask(self.true_state())
+        if self._report is not None:
+            report |= self._report.update(self.true_state(), success_now)
+        return report
 
 
 def _make(task_id: str, quality: Rendering) -> Any:

@@ -7,15 +7,28 @@ from typing import Any
 import numpy as np
 
 from predimem.core.types import Observation, StepResult
+from predimem.envs.mikasa.families.touch_one import WAIT, WATCH, TouchOne, touch
 
 # Looks down along -z from 1 m above the origin: u = x / depth, v = -y / depth, 100 pixels at 1 m.
 CAMERA = np.array([[100.0, 0, -50, 50], [0, -100, -50, 50], [0, 0, -1, 1]])
 CUE_END, APPEAR = 2, 4
+LABELS = ("red cube", "lime cube", "blue cube")
+
+
+class PointFamily(TouchOne):
+    """A touch family whose objects are those of this simulator."""
+
+    def subtasks(self, task: str) -> tuple[str, ...]:
+        return (WATCH, WAIT, *map(touch, LABELS))
+
+
+POINT = PointFamily("Point", ("",), lambda base: base.target)
 
 
 class PointEnvironment:
     """Three objects in a row; the target is seed % 3. Task "deaf" ignores every action."""
 
+    family = POINT
     instruction = "touch the same"
     action_dim = 7
     horizon = 16
@@ -41,6 +54,9 @@ class PointEnvironment:
     def hold_action(self, last: np.ndarray | None) -> np.ndarray:
         return np.zeros(7, np.float32)
 
+    def true_state(self) -> dict[str, Any]:
+        return self.privileged()
+
     def privileged(self) -> dict[str, Any]:
         shown = self._objects if self._step >= APPEAR else np.full((3, 3), np.nan)
         return {
@@ -49,10 +65,10 @@ class PointEnvironment:
             "appear_step": APPEAR,
             "tcp_m": self._tcp.copy(),
             "base_m": np.array([-0.6, 0.0, 0.0]),
-            "labels": ("red cube", "lime cube", "blue cube"),
+            "labels": LABELS,
             "objects_m": shown.copy(),
             "target_index": self._target,
-            "target_label": ("red cube", "lime cube", "blue cube")[self._target],
+            "target_label": LABELS[self._target],
             "cameras": {"base_camera": CAMERA},
             "image_size": {"base_camera": (100, 100)},
         }

@@ -7,7 +7,7 @@ import torch
 from predimem.core.types import Observation, Tick
 from predimem.envs.mikasa import harness as mikasa_harness
 from predimem.envs.mikasa import suite as mikasa
-from predimem.envs.mikasa.expert import expert_action
+from predimem.envs.mikasa.expert import FamilyExpert
 
 pytestmark = pytest.mark.needs("suite")
 TASK = "RememberColor3-VLA-v0"
@@ -56,7 +56,7 @@ def test_harness_and_environment_show_and_judge_the_same() -> None:
     environment = mikasa.MikasaEnvironment(TASK, "stock")
     ours, actions = [environment.reset(SUITE_SEED)], []
     for _ in range(environment.horizon):
-        actions.append(expert_action(environment.privileged()))
+        actions.append(FamilyExpert(environment).action())
         result = environment.step(actions[-1])
         ours.append(result.observation)
     environment.close()

@@ -8,8 +8,9 @@ import pytest
 from predimem.core.interfaces import Environment
 from predimem.core.types import StepResult
 from predimem.envs.mikasa import suite as mikasa
-from predimem.envs.mikasa.expert import alternatives, expert_action, expert_subtask
-from predimem.envs.mikasa.state import FirstTouch
+from predimem.envs.mikasa.expert import FamilyExpert
+from predimem.envs.mikasa.families.rollout import alternatives
+from predimem.envs.mikasa.families.touch_one import REMEMBER, FirstTouch, touch
 
 pytestmark = pytest.mark.needs("suite")
 TASK = "RememberColor3-VLA-v0"
@@ -25,7 +26,8 @@ def environment() -> Iterator[mikasa.MikasaEnvironment]:
 
 def play_expert(environment: mikasa.MikasaEnvironment, seed: int) -> list[StepResult]:
     environment.reset(seed)
-    return [environment.step(expert_action(environment.privileged())) for _ in range(environment.horizon)]
+    script = FamilyExpert(environment)
+    return [environment.step(script.action()) for _ in range(environment.horizon)]
 
 
 def test_the_contract(environment: mikasa.MikasaEnvironment) -> None:
@@ -65,7 +67,7 @@ def test_a_success_stays_one_when_the_arm_moves_away(environment: mikasa.MikasaE
     away = np.array([0, 0, 1, 0, 0, 0, 1], np.float32)
     for _ in range(environment.horizon):
         won = bool(results) and results[-1].success
-        results.append(environment.step(away if won else expert_action(environment.privileged())))
+        results.append(environment.step(away if won else FamilyExpert(environment).action()))
     now = [bool(result.info["success_now"]) for result in results]
     first = now.index(True)
     assert not now[-1] and [result.success for result in results] == [step >= first for step in range(len(results))]
@@ -84,9 +86,9 @@ def test_the_phases_are_what_the_images_show(environment: mikasa.MikasaEnvironme
         assert hidden[-1:] == expected
         if step == 0:
             assert not np.isnan(state["objects_m"][state["target_index"]]).any()
-            assert expert_subtask(state) == "watch"
+            assert REMEMBER.subtask(state) == "watch"
         environment.step(environment.hold_action(None))
-    assert expert_subtask(environment.privileged()) == f"touch the {state['target_label']}"
+    assert REMEMBER.subtask(environment.privileged()) == f"touch the {state['target_label']}"
 
 
 def test_projected_targets_lie_on_pixels_of_their_colour(environment: mikasa.MikasaEnvironment) -> None:
@@ -94,7 +96,7 @@ def test_projected_targets_lie_on_pixels_of_their_colour(environment: mikasa.Mik
     while environment.privileged()["step"] < environment.privileged()["appear_step"]:
         observation = environment.step(environment.hold_action(None)).observation
     state = environment.privileged()
-    pixels = alternatives([state]).pixels[0, 2:]  # [3 cubes, 2 cameras, (u, v)]
+    pixels = alternatives(REMEMBER, [state], REMEMBER.subtasks(TASK)).pixels[0, 2:]  # [3 cubes, 2 cameras, (u, v)]
     channel = {"red cube": 0, "lime cube": 1, "blue cube": 2}
     seen = 0
     for label, per_camera in zip(state["labels"], pixels, strict=True):
@@ -109,8 +111,9 @@ def test_projected_targets_lie_on_pixels_of_their_colour(environment: mikasa.Mik
 
 def test_touching_another_cube_first_is_reported(environment: mikasa.MikasaEnvironment) -> None:
     environment.reset(SEED)
-    other = (environment.privileged()["target_index"] + 1) % 3
-    results = [environment.step(expert_action(environment.privileged(), other)) for _ in range(environment.horizon)]
+    state = environment.true_state()
+    other = touch(state["labels"][(state["target_index"] + 1) % 3])
+    results = [environment.step(REMEMBER.act(environment.true_state(), other)) for _ in range(environment.horizon)]
     assert results[0].info["wrong_first_touch"] == 0.0 and results[-1].info["wrong_first_touch"] == 1.0
     assert not results[-1].success
 
@@ -157,14 +160,18 @@ def test_first_touch_by_hand() -> None:
             "target_label": "teal cube",
         }
 
-    touch = FirstTouch()
-    assert touch.update(state(1, 0.0)) == {"wrong_first_touch": 0.0}  # hidden: nothing to touch
-    assert touch.update(state(2, 0.1)) == {"wrong_first_touch": 0.0, "target_distance_m": 0.1}
-    wrong = touch.update(state(3, 0.04))
+    touches = FirstTouch()
+    assert touches.update(state(1, 0.0), True) == {
+        "success_now": False,
+        "wrong_first_touch": 0.0,
+    }  # nothing to touch yet
+    first = {"success_now": True, "wrong_first_touch": 0.0, "target_distance_m": 0.1}
+    assert touches.update(state(2, 0.1), True) == first
+    wrong = touches.update(state(3, 0.04), False)
     assert wrong["wrong_first_touch"] == 1.0
     assert wrong["mistake"] == "touched the red cube; the teal cube was right"
-    later = touch.update(state(4, 0.2))
+    later = touches.update(state(4, 0.2), False)
     assert later["wrong_first_touch"] == 1.0 and "mistake" not in later  # the first touch counts, and is told once
     other = FirstTouch()
-    assert other.update(state(2, 0.16))["wrong_first_touch"] == 0.0
-    assert other.update(state(3, 0.0))["wrong_first_touch"] == 0.0
+    assert other.update(state(2, 0.16), False)["wrong_first_touch"] == 0.0
+    assert other.update(state(3, 0.0), False)["wrong_first_touch"] == 0.0

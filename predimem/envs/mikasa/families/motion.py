@@ -1,0 +1,53 @@
+"""Motions of the suite's arm under `pd_ee_delta_pose`: towards a point, at rest, and how far a command gets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+ACTION_DIM = 7
+METRES_PER_UNIT = 0.1  # an action of 1 commands 0.1 m
+REACHED_SHARE = 0.4  # of a commanded step, about what the controller covers within it
+GRIPPER_CLOSED, GRIPPER_OPEN = -1.0, 1.0
+GRIPPER_MAX_M = 0.08
+GRIPPER_M_PER_STEP = 0.02
+
+GAIN = 1.5
+MAX_STEP_M = 0.1
+ARRIVED_M = 0.012
+
+
+def hold(gripper: float = GRIPPER_CLOSED) -> np.ndarray:
+    """float32 [7]: no motion of the arm."""
+    action = np.zeros(ACTION_DIM, np.float32)
+    action[-1] = gripper
+    return action
+
+
+def towards(
+    tcp_m: np.ndarray,
+    goal_m: np.ndarray,
+    gripper: float = GRIPPER_CLOSED,
+    arrived_m: float = ARRIVED_M,
+    gain: float = GAIN,
+    max_step_m: float = MAX_STEP_M,
+) -> np.ndarray:
+    """float32 [7]: straight towards a point, and at rest within `arrived_m` of it."""
+    action = hold(gripper)
+    error = np.asarray(goal_m, np.float64) - tcp_m
+    if np.linalg.norm(error) >= arrived_m:
+        step = gain * error
+        action[:3] = step * min(1.0, max_step_m / np.linalg.norm(step)) / METRES_PER_UNIT
+    return action
+
+
+def moved(state: Mapping[str, Any], action: np.ndarray) -> dict[str, Any]:
+    """`tcp_m` and `gripper_m` one control step after an action, about."""
+    after: dict[str, Any] = {"tcp_m": state["tcp_m"] + REACHED_SHARE * METRES_PER_UNIT * action[:3].astype(np.float64)}
+    if "gripper_m" in state:
+        wanted = GRIPPER_MAX_M if action[-1] > 0 else 0.0
+        change = np.clip(wanted - state["gripper_m"], -GRIPPER_M_PER_STEP, GRIPPER_M_PER_STEP)
+        after["gripper_m"] = float(state["gripper_m"] + change)
+    return after

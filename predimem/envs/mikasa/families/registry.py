@@ -1,0 +1,21 @@
+"""The families that PrediMem knows, and which of them a task belongs to."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+
+from predimem.envs.mikasa.families.family import Family
+from predimem.envs.mikasa.families.touch_one import FIND_IMPOSTER, REMEMBER
+
+FAMILIES: tuple[Family, ...] = (REMEMBER, FIND_IMPOSTER)
+
+
+@functools.cache
+def _by_task() -> Mapping[str, Family]:
+    return {task: family for family in FAMILIES for task in family.tasks}
+
+
+def family_of(task: str) -> Family | None:
+    """The family of a task, by its id; None where no script plays it."""
+    return _by_task().get(task)
