@@ -51,7 +51,7 @@ class CollectConfig:
     out: the folder of the episodes.
     tasks: how many seeds of which tasks.
     perturbation: how the expert is perturbed.
-    keyframes: how the episodes are annotated.
+    keyframes: how the arm's motion tells keyframes; null: the first image of whatever has to be remembered is one.
     """
 
     may_differ: ClassVar[tuple[str, ...]] = ("kind", "out", "tasks")
@@ -65,7 +65,7 @@ class CollectConfig:
         TaskSeeds("RememberColor3-VLA-v0", 60),
     )
     perturbation: PerturbationConfig = field(default_factory=PerturbationConfig)
-    keyframes: KeyframeConfig = field(default_factory=partial(KeyframeConfig, gripper_closed_below_m=0.05))
+    keyframes: KeyframeConfig | None = field(default_factory=partial(KeyframeConfig, gripper_closed_below_m=0.05))
 
     def __post_init__(self) -> None:
         names = [spec.task for spec in self.tasks]

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
+from datagen.demos.mikasa_facts import facts_of
 from datagen.keyframes import KeyframeConfig, extract_keyframes
 from predimem.core.config import ConfigError
 from predimem.core.episodes import Episode, Frames, SubtaskSpan
 from predimem.core.interfaces import Environment
+from predimem.core.scene_facts import KEY
 from predimem.core.types import Observation
 from predimem.envs.mikasa.families.family import Family, State
 from predimem.envs.mikasa.families.rollout import alternatives
@@ -78,6 +81,8 @@ def record_episode(
 ) -> Episode:
     """Play `seed` until the environment ends the episode, with the expert, perturbed as the seed says.
 
+    keyframes: how the arm's motion tells keyframes; None takes the family's word for what has to be remembered.
+
     `actions` are those that were commanded (float32 in [-1, 1]); `metadata` says how it was perturbed and what the
     family notes. Raises ValueError where no script plays the task.
     """
@@ -99,6 +104,11 @@ def spans(labels: list[str]) -> tuple[SubtaskSpan, ...]:
     starts = [t for t in range(len(labels)) if t == 0 or labels[t] != labels[t - 1]]
     ends = [*starts[1:], len(labels)]
     return tuple(SubtaskSpan(a, b, labels[a]) for a, b in zip(starts, ends, strict=True))
+
+
+def evidence_keyframes(evidence: Sequence[str]) -> tuple[int, ...]:
+    """The first step of each piece of evidence; evidence: [T], as `Family.evidence` gives it."""
+    return tuple(evidence.index(piece) for piece in dict.fromkeys(evidence) if piece)
 
 
 class _Disturbance:
@@ -180,8 +190,17 @@ def _episode(
         state=sensed,
         actions=np.stack(played.actions),
         subtasks=spans(played.subtasks),
-        keyframes=extract_keyframes(tcp_m, sensed[:, -1], environment.control_hz, keyframes),
+        keyframes=(
+            evidence_keyframes([family.evidence(state) for state in states])
+            if keyframes is None
+            else extract_keyframes(tcp_m, sensed[:, -1], environment.control_hz, keyframes)
+        ),
         goal=family.goal(first),
         alternatives=alternatives(family, states, family.subtasks(task)),
-        metadata={**family.notes(first), "noise_std": drawn.noise_std, "detour_steps": drawn.detour_steps},
+        metadata={
+            **family.notes(first),
+            "noise_std": drawn.noise_std,
+            "detour_steps": drawn.detour_steps,
+            KEY: facts_of(family, states).as_json(),
+        },
     )

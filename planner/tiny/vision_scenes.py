@@ -84,13 +84,14 @@ class Scenes:
 
 
 def scenes_of(episodes: Sequence[Episode], cameras: Sequence[str], known: SceneLabels | None = None) -> Scenes:
-    """All frames of episodes with facts.
+    """All frames of episodes with facts: the steps at which images were taken, which the facts are about.
 
     known: labels whose numbering is taken over, as held-out scenes use that of training.
 
-    Raises ValueError for episodes without facts, and for things that `known` does not number.
+    Raises ValueError for episodes without facts or with facts about other steps, and for things that `known` does not
+    number.
     """
-    facts = [SceneFacts.of_metadata(e.metadata, f"{e.task} seed {e.seed}") for e in episodes]
+    facts = [_facts(episode) for episode in episodes]
     columns = [list(episodes[0].images).index(camera) for camera in cameras]
     if known is None:
         objects = ("", *sorted({name for f in facts for name in f.objects}))
@@ -115,9 +116,10 @@ def scenes_of(episodes: Sequence[Episode], cameras: Sequence[str], known: SceneL
     images = np.empty((steps * len(cameras), *episodes[0].images[cameras[0]].shape[1:]), np.uint8)
     at = 0
     for episode in episodes:
-        end = at + len(episode) * len(cameras)
+        taken = np.flatnonzero(episode.image_steps)
+        end = at + len(taken) * len(cameras)
         for c, camera in enumerate(cameras):
-            images[at + c : end : len(cameras)] = np.asarray(episode.images[camera])
+            images[at + c : end : len(cameras)] = episode.images[camera][taken]
         at = end
     labels = SceneLabels(
         len(cameras),
@@ -133,6 +135,14 @@ def scenes_of(episodes: Sequence[Episode], cameras: Sequence[str], known: SceneL
         torch.from_numpy(np.concatenate([f.openings for f in facts])),
     )
     return Scenes(images, labels)
+
+
+def _facts(episode: Episode) -> SceneFacts:
+    where = f"{episode.task} seed {episode.seed}"
+    facts, taken = SceneFacts.of_metadata(episode.metadata, where), int(episode.image_steps.sum())
+    if len(facts) != taken:
+        raise ValueError(f"{where} has images of {taken} steps and facts about {len(facts)}")
+    return facts
 
 
 class SceneReadout(nn.Module):

@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 
 from datagen.demos.mikasa import CollectConfig, ExpertWorker, TaskSeeds, summarise, write_summary
-from datagen.demos.record import PerturbationConfig, record_episode, spans
+from datagen.demos.record import PerturbationConfig, evidence_keyframes, record_episode, spans
 from datagen.generation import run_generation
+from datagen.keyframes import KeyframeConfig
 from predimem.core.config import ConfigError, load_config
 from predimem.core.episodes import Episode, episode_path, list_episodes, load_episode
+from predimem.core.scene_facts import SceneFacts
 from predimem.jobs.runner import BackendConfig
 from predimem.jobs.tasks import Job
 from tests.envs.mikasa.point_environment import PointEnvironment
@@ -24,12 +26,13 @@ from tests.envs.mikasa.point_environment import PointEnvironment
 ROOT = Path(__file__).parents[3]
 CLEAN = PerturbationConfig(noise_share=0.0, detour_share=0.0)
 NOISY = PerturbationConfig(noise_share=1.0, detour_share=0.0)
+MOTION = KeyframeConfig()
 POINT_WORKER = partial(ExpertWorker, make_environment=PointEnvironment)
 DETOUR = PerturbationConfig(noise_share=0.0, detour_share=1.0)
 
 
-def record(perturbation: PerturbationConfig) -> Episode:
-    return record_episode(PointEnvironment("point"), "point", 1001, perturbation)
+def record(perturbation: PerturbationConfig, keyframes: KeyframeConfig | None = MOTION) -> Episode:
+    return record_episode(PointEnvironment("point"), "point", 1001, perturbation, keyframes)
 
 
 def test_a_clean_episode() -> None:
@@ -55,6 +58,19 @@ def test_perturbed_episodes_keep_the_experts_labels() -> None:
     assert detour.alternatives is not None and clean.alternatives is not None
     np.testing.assert_array_equal(detour.alternatives.chunks[4], clean.alternatives.chunks[4])
     assert noisy.metadata["noise_std"] == 0.35 and detour.metadata["detour_steps"] == 5
+
+
+def test_keyframes_may_be_what_has_to_be_remembered() -> None:
+    assert record(CLEAN, keyframes=None).keyframes == (0,)
+    assert evidence_keyframes(["", "red", "red", "", "blue", "red", "blue again"]) == (1, 4, 6)
+
+
+def test_facts_say_what_each_image_shows() -> None:
+    facts = SceneFacts.of_metadata(record(CLEAN).metadata, "the episode")
+    assert facts.objects == ("blue cube", "lime cube", "red cube") and len(facts) == 16
+    assert np.isnan(facts.pixels[:4]).all()  # the table is empty
+    np.testing.assert_allclose(facts.pixels[4, :, 0, 0], [0.704, 0.5, 0.296], atol=0.001)
+    np.testing.assert_allclose(facts.openings, 1.0)
 
 
 def test_the_seed_determines_an_episode() -> None:

@@ -65,6 +65,7 @@ class PointEnvironment:
             "appear_step": APPEAR,
             "tcp_m": self._tcp.copy(),
             "base_m": np.array([-0.6, 0.0, 0.0]),
+            "gripper_m": 0.08,
             "labels": LABELS,
             "objects_m": shown.copy(),
             "target_index": self._target,

@@ -94,6 +94,17 @@ class Family(Protocol):
         """
         return {**state, **moved(state, action)}
 
+    def evidence(self, state: State) -> str:
+        """What the image of this step shows that has to be remembered, in a few words; "" where there is nothing.
+
+        The first image of each piece of evidence is a keyframe. What comes back later gets other words.
+        """
+        return ""
+
+    def things(self, state: State) -> Mapping[str, np.ndarray]:
+        """What lies in view, by name: float64 [3], world frame. The planner's tower is trained to see it."""
+        return {}
+
     def report(self) -> EpisodeReport | None:
         """A new report for an episode that begins; None where the suite's success says it all."""
         return None

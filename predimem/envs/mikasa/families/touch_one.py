@@ -88,6 +88,12 @@ class TouchOne(Family):
         position = _object_m(state, subtask)
         return None if position is None else position + np.array([0.0, 0.0, HOVER_M])
 
+    def evidence(self, state: State) -> str:
+        return "cue" if state["step"] < state["cue_end_step"] else ""
+
+    def things(self, state: State) -> Mapping[str, np.ndarray]:
+        return shown(state)
+
     def report(self) -> EpisodeReport:
         return FirstTouch()
 
@@ -102,6 +108,12 @@ def _remembered(base: Any) -> int:
 
 REMEMBER = TouchOne("Remember", ("", "-Long"), _remembered)
 FIND_IMPOSTER = TouchOne("FindImposter", ("",), lambda base: int(base.imposter_key[0]))
+
+
+def shown(state: State) -> Mapping[str, np.ndarray]:
+    """The objects that are not hidden at this step, by their labels: float64 [3], world frame."""
+    placed = zip(state["labels"], state["objects_m"], strict=True)
+    return {label: position for label, position in placed if np.isfinite(position).all()}
 
 
 def _appeared(state: State) -> bool:
