@@ -6,9 +6,10 @@ import functools
 from collections.abc import Mapping
 
 from predimem.envs.mikasa.families.family import Family
+from predimem.envs.mikasa.families.touch_many import BUNCH, CHAIN, SEQ
 from predimem.envs.mikasa.families.touch_one import FIND_IMPOSTER, REMEMBER
 
-FAMILIES: tuple[Family, ...] = (REMEMBER, FIND_IMPOSTER)
+FAMILIES: tuple[Family, ...] = (REMEMBER, FIND_IMPOSTER, BUNCH, SEQ, CHAIN)
 
 
 @functools.cache
