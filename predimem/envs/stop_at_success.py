@@ -33,6 +33,15 @@ class StopAtSuccess:
     def control_hz(self) -> float:
         return self._environment.control_hz
 
+    @property
+    def camera_every(self) -> int | None:
+        """That of the environment inside, where it can leave images out."""
+        return self._environment.camera_every  # type: ignore[attr-defined]
+
+    @camera_every.setter
+    def camera_every(self, steps: int | None) -> None:
+        self._environment.camera_every = steps  # type: ignore[attr-defined]
+
     def reset(self, seed: int) -> Observation:
         return self._environment.reset(seed)
 

@@ -6,7 +6,7 @@ is no other name for such a device) and, for software drivers, `ManiSkillScene.a
 every camera gets a ready-made BRDF look-up table (SAPIEN otherwise computes one at the first image
 of a process: 12 to 26 s on a software device), and `Camera.capture`, so that a camera is spared what it
 cannot see: bodies outside its view, and the wrist camera its own housing, which is 425 thousand triangles,
-four fifths of the scene. Images stay the same to the last bit.
+four fifths of the scene. The shader is made lighter, too (see `shader`). Images stay the same to the last bit.
 
 `decimate(env)` replaces heavy visual meshes by coarse ones. Images change a little (0.4 of 255 on
 average), physics not at all: for making data, never for figures that are quoted.
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from predimem.core.progress import stage
-from predimem.rendering import culling, vulkan
+from predimem.rendering import culling, shader, vulkan
 from predimem.rendering.noise import ignore_loader_warning, without_driver_noise
 
 _started = False  # whether this process has made an environment
@@ -41,6 +41,7 @@ def prepare() -> str:
     if driver.kind != "gpu":
         _patch_add_camera()
         _patch_capture()
+        shader.patch_minimal_shader()
     return driver.device
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import importlib.metadata
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy as np
 from predimem.core.progress import stage
 from predimem.core.suggestions import did_you_mean
 from predimem.core.types import Observation, StepResult
+from predimem.envs.mikasa.cameras import SparseCameras
 from predimem.envs.mikasa.families.family import EpisodeReport, Family, State
 from predimem.envs.mikasa.families.registry import family_of
 from predimem.envs.mikasa.families.scene import camera_state
@@ -29,6 +31,7 @@ CONTROL_MODE = "pd_ee_delta_pose"
 CONTROL_HZ = 20.0  # ManiSkill's default, which no task of the suite changes
 ACTION_DIM = 7
 GRIPPER_OPEN = 1.0
+ROBOT_FLAT_M = 0.0015  # of `fast`: meshes are coarser where they bend by less; a fifth of a pixel here
 
 Rendering = Literal["stock", "fast"]
 
@@ -106,6 +109,9 @@ def check_action(action: np.ndarray) -> np.ndarray:
 class MikasaEnvironment:
     """One task of the suite with its own wrappers, on the CPU, one episode at a time.
 
+    images: an image is taken every `camera_every` control steps and at the horizon, and repeated in between. None: no
+    images, for agents that do not look. Nothing else depends on it: rendering is nearly all that a step costs.
+
     Actions are the suite's: `pd_ee_delta_pose` in [-1, 1] (dx, dy, dz with 1 = 0.1 m, rotation,
     gripper: 1 open, -1 closed). In the cue and delay phases of the short tasks the suite's wrapper
     replaces every action by zeros. The seed alone determines an episode.
@@ -114,14 +120,16 @@ class MikasaEnvironment:
     `true_subtask` and what the family reports, such as `mistake`.
     """
 
-    def __init__(self, task_id: str, rendering: Rendering = "stock"):
+    def __init__(self, task_id: str, rendering: Rendering = "stock", camera_every: int | None = 1):
         """rendering: "stock" for figures to quote, "fast" (decimated meshes) for making data."""
         if rendering not in ("stock", "fast"):
             raise ValueError(f"rendering must be 'stock' or 'fast', got {rendering!r}")
         check_task(task_id)
         self.task_id = task_id
         self.family: Family | None = family_of(task_id)
+        self.camera_every = camera_every
         self._env = _make(task_id, rendering)
+        self._cameras = SparseCameras(self._env.unwrapped)
         self._begin()
 
     @property
@@ -144,21 +152,23 @@ class MikasaEnvironment:
         """Raises ValueError for a seed outside [0, 2**32), which NumPy's generators cannot take."""
         if not 0 <= seed < 2**32:
             raise ValueError(f"expected a seed in [0, 2**32), got {seed}")
+        self._cameras.looking = self._looks_at(0)
         obs, _ = self._env.reset(seed=int(seed))
         self._begin()
-        return observation_of(obs, 0)
+        return self._observation(obs)
 
     def step(self, action: np.ndarray) -> StepResult:
         """Raises ValueError for an action of another shape than [7] or with values that are not finite."""
         import torch
 
+        self._cameras.looking = self._looks_at(self._step + 1)
         batch = torch.from_numpy(check_action(action))[None]
         obs, _, terminated, truncated, info = self._env.step(batch)
         self._step += 1
         report = self._reported(bool(info["success"][0]))
         self._success = self._success or bool(report["success_now"])
         return StepResult(
-            observation=observation_of(obs, self._step),
+            observation=self._observation(obs),
             terminated=bool(np.asarray(terminated).reshape(-1)[0]),
             truncated=bool(np.asarray(truncated).reshape(-1)[0]),
             success=self._success,
@@ -185,6 +195,14 @@ class MikasaEnvironment:
 
     def close(self) -> None:
         self._env.close()
+
+    def _looks_at(self, step: int) -> bool:
+        every = self.camera_every
+        return every is not None and (step % every == 0 or step >= self.horizon)
+
+    def _observation(self, obs: Mapping[str, Any]) -> Observation:
+        observation = observation_of(obs, self._step)
+        return observation if self.camera_every is not None else replace(observation, images={})
 
     def _begin(self) -> None:
         self._step, self._success = 0, False
@@ -219,5 +237,5 @@ def _make(task_id: str, quality: Rendering) -> Any:
             render_backend=backend,
         )
     if quality == "fast":
-        rendering.decimate(env)
+        rendering.decimate(env, flat_m=ROBOT_FLAT_M)
     return apply_mikasa_vla_wrappers(env, include_overlays=False)

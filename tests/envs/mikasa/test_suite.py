@@ -7,7 +7,9 @@ import pytest
 
 from predimem.core.interfaces import Environment
 from predimem.core.types import StepResult
+from predimem.envs.benchmark import EnvironmentRequest
 from predimem.envs.mikasa import suite as mikasa
+from predimem.envs.mikasa.benchmark import MIKASA, MikasaOptions
 from predimem.envs.mikasa.expert import FamilyExpert
 from predimem.envs.mikasa.families.rollout import alternatives
 from predimem.envs.mikasa.families.touch_one import REMEMBER, FirstTouch, touch
@@ -73,6 +75,37 @@ def test_a_success_stays_one_when_the_arm_moves_away(environment: mikasa.MikasaE
     assert not now[-1] and [result.success for result in results] == [step >= first for step in range(len(results))]
     environment.reset(SEED)
     assert not environment.step(away).success
+
+
+@pytest.mark.parametrize("every", [3, None])
+def test_leaving_images_out_changes_nothing_else(environment: mikasa.MikasaEnvironment, every: int | None) -> None:
+    environment.camera_every = 1
+    seen = play_expert(environment, SEED)
+    environment.camera_every = every
+    try:
+        assert bool(environment.reset(SEED).images) == (every is not None)
+        sparse = play_expert(environment, SEED)
+    finally:
+        environment.camera_every = 1
+    for step, (all_images, few) in enumerate(zip(seen, sparse, strict=True), start=1):
+        assert all_images.info == few.info and all_images.success == few.success
+        np.testing.assert_array_equal(all_images.observation.state, few.observation.state)
+        last = environment.horizon if step == environment.horizon else step - step % 3
+        if every is None:
+            assert few.observation.images == {}
+        elif last:
+            for name, image in few.observation.images.items():
+                np.testing.assert_array_equal(image, seen[last - 1].observation.images[name])
+    assert not np.array_equal(seen[0].observation.images["base_camera"], seen[-1].observation.images["base_camera"])
+
+
+def test_the_benchmarks_environment_can_leave_images_out() -> None:
+    made = MIKASA.make_environment(TASK, MikasaOptions("fast"), EnvironmentRequest())
+    made.camera_every = None  # type: ignore[attr-defined]
+    assert made.reset(SEED).images == {}
+    made.camera_every = 1  # type: ignore[attr-defined]
+    assert set(made.reset(SEED).images) == set(mikasa.CAMERAS)
+    made.close()
 
 
 def test_the_phases_are_what_the_images_show(environment: mikasa.MikasaEnvironment) -> None:

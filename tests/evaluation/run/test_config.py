@@ -34,7 +34,9 @@ def test_options_override_the_file_and_leave_the_rest(tmp_path: Path) -> None:
     assert (settings.play.time.s1_latency_steps, settings.play.time.s2_latency_steps) == (2, 4)
     assert settings.agent_configs == {"ours": AgentConfig("arena-planner", "skills")}
     own = evaluation_settings(None, {})
-    assert own.play == PlayConfig() and next(iter(own.agent_configs)) == "predimem" and own.tasks == ()
+    assert (
+        own.play == PlayConfig(actor_camera_every=1) and next(iter(own.agent_configs)) == "predimem" and own.tasks == ()
+    )
 
 
 @pytest.mark.parametrize(
