@@ -37,6 +37,7 @@ class MikasaBenchmark(Benchmark):
 
     name = "mikasa"
     config = "configs/eval/mikasa.yaml"
+    heeds_requests = True
     options = MikasaOptions
     experts = Experts(
         agents={"oracle": f"{EXPERT}:expert"},
@@ -68,7 +69,7 @@ class MikasaBenchmark(Benchmark):
         return None if family is None else family.subtasks(task)
 
     def make_environment(self, task: str, options: MikasaOptions, request: EnvironmentRequest) -> Environment:
-        return StopAtSuccess(suite.MikasaEnvironment(task, options.rendering))
+        return StopAtSuccess(suite.MikasaEnvironment(task, options.rendering, request.images))
 
     def published(self, task: str) -> tuple[Published, ...]:
         return figures.published(task)

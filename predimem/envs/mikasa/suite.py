@@ -1,10 +1,10 @@
 """MIKASA-Robo-VLA (mikasa-robo-suite 1.0.0) as `predimem.core.interfaces.Environment`.
 
-The suite's own registration, wrappers and success are used unchanged; only the cameras that make no
-observation are left out. Like the suite's harness (`mikasa_robo_suite.vla.benchmarking.run_episode`),
-an episode counts as a success if `info["success"]` was true after any of its steps, and it is not
-cut short by that: the suite's environments clear `terminated` on success, so it runs to its horizon.
-`mikasa_harness` is the other way round: an agent offered to the suite's own harness.
+The suite's own registration, wrappers and success are used unchanged; only the cameras that make no observation are
+left out, and a mesh that its releases lack is replaced (`light_bulb`). Like the suite's harness
+(`mikasa_robo_suite.vla.benchmarking.run_episode`), an episode counts as a success if `info["success"]` was true after
+any of its steps, and it is not cut short by that: the suite's environments clear `terminated` on success, so it runs to
+its horizon. `mikasa_harness` is the other way round: an agent offered to the suite's own harness.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 from predimem.core.progress import stage
 from predimem.core.suggestions import did_you_mean
 from predimem.core.types import Observation, StepResult
+from predimem.envs.mikasa import light_bulb
 from predimem.envs.mikasa.cameras import SparseCameras
 from predimem.envs.mikasa.families.family import EpisodeReport, Family, State
 from predimem.envs.mikasa.families.registry import family_of
@@ -37,9 +38,10 @@ Rendering = Literal["stock", "fast"]
 
 
 def benchmark_version() -> str:
-    """The suite and the simulator that figures were made with, for result files."""
-    parts = ("mikasa-robo-suite", "mani_skill", "sapien")
-    return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in parts)
+    """The suite and the simulator that figures were made with, for result files, and what the suite lacked."""
+    packages = ("mikasa-robo-suite", "mani_skill", "sapien")
+    versions = [f"{name} {importlib.metadata.version(name)}" for name in packages]
+    return ", ".join([*versions, light_bulb.NOTE] if light_bulb.is_missing() else versions)
 
 
 @functools.cache
@@ -54,12 +56,14 @@ def tasks() -> tuple[str, ...]:
 
 
 def describe(task: str) -> str:
-    """The instruction of a task of the suite, and how many control steps it has."""
+    """The instruction of a task of the suite, how many control steps it has, and what is drawn otherwise here."""
     tasks()
     from mani_skill.utils.registration import REGISTERED_ENVS
 
-    spec = REGISTERED_ENVS[task]
-    return f"{spec.max_episode_steps} steps  {getattr(spec.cls, 'LANGUAGE_INSTRUCTION', '')}"
+    spec: Any = REGISTERED_ENVS[task]
+    instruction = getattr(spec.cls, "LANGUAGE_INSTRUCTION", getattr(spec.cls, "LANGUAGE_INSTRUCTION_TEMPLATE", ""))
+    note = f" ({light_bulb.NOTE})" if light_bulb.has_bulb(task) and light_bulb.is_missing() else ""
+    return f"{spec.max_episode_steps} steps  {instruction}{note}"
 
 
 def check_task(task: str) -> None:
@@ -96,6 +100,17 @@ def observation_of(obs: Mapping[str, Any], step: int) -> Observation:
     return Observation(step=step, images=images, state=state, time_s=step / CONTROL_HZ)
 
 
+def blind_observation(base: Any, step: int) -> Observation:
+    """The same state without images; base: the suite's unwrapped environment."""
+    from mikasa_robo_suite.vla.utils.wrappers import ConvertJointsToEEFXyzRpyGripperWrapper as Proprioception
+
+    pose = base.agent.tcp.pose
+    angles = Proprioception._quat_wxyz_to_rpy_torch(pose.q)[0]
+    opening = base.agent.robot.get_qpos()[0, -2:].sum()
+    state = np.array([*pose.p[0].tolist(), *angles.tolist(), float(opening)], np.float32)
+    return Observation(step=step, images={}, state=state, time_s=step / CONTROL_HZ)
+
+
 def check_action(action: np.ndarray) -> np.ndarray:
     """float32 [7] in [-1, 1]. Raises ValueError for another shape or for values that are not finite."""
     action = np.asarray(action, np.float32)
@@ -109,8 +124,8 @@ def check_action(action: np.ndarray) -> np.ndarray:
 class MikasaEnvironment:
     """One task of the suite with its own wrappers, on the CPU, one episode at a time.
 
-    images: an image is taken every `camera_every` control steps and at the horizon, and repeated in between. None: no
-    images, for agents that do not look. Nothing else depends on it: rendering is nearly all that a step costs.
+    camera_every: images are taken every so many control steps and at the horizon, and repeated in between; None: none
+    are. Nothing else depends on it: rendering is nearly all that a step costs.
 
     Actions are the suite's: `pd_ee_delta_pose` in [-1, 1] (dx, dy, dz with 1 = 0.1 m, rotation,
     gripper: 1 open, -1 closed). In the cue and delay phases of the short tasks the suite's wrapper
@@ -120,21 +135,27 @@ class MikasaEnvironment:
     `true_subtask` and what the family reports, such as `mistake`.
     """
 
-    def __init__(self, task_id: str, rendering: Rendering = "stock", camera_every: int | None = 1):
-        """rendering: "stock" for figures to quote, "fast" (decimated meshes) for making data."""
+    def __init__(self, task_id: str, rendering: Rendering = "stock", images: bool = True, camera_every: int | None = 1):
+        """rendering: "stock" for figures to quote, "fast" (decimated meshes) for making data.
+
+        images: without them a step costs milliseconds; observations then have none, and states are the same.
+        """
         if rendering not in ("stock", "fast"):
             raise ValueError(f"rendering must be 'stock' or 'fast', got {rendering!r}")
         check_task(task_id)
         self.task_id = task_id
         self.family: Family | None = family_of(task_id)
         self.camera_every = camera_every
-        self._env = _make(task_id, rendering)
+        self._images = images
+        self._env = _make(task_id, rendering) if images else _make_blind(task_id)
         self._cameras = SparseCameras(self._env.unwrapped)
+        self._instruction = str(getattr(self._env.unwrapped, "LANGUAGE_INSTRUCTION", ""))
         self._begin()
 
     @property
     def instruction(self) -> str:
-        return str(self._env.unwrapped.LANGUAGE_INSTRUCTION)
+        """From the first reset on that of the episode, which in some tasks names an angle or a number of steps."""
+        return self._instruction
 
     @property
     def action_dim(self) -> int:
@@ -153,7 +174,9 @@ class MikasaEnvironment:
         if not 0 <= seed < 2**32:
             raise ValueError(f"expected a seed in [0, 2**32), got {seed}")
         self._cameras.looking = self._looks_at(0)
-        obs, _ = self._env.reset(seed=int(seed))
+        obs, info = self._env.reset(seed=int(seed))
+        said = info["language_instruction"]
+        self._instruction = said if isinstance(said, str) else str(said[0])
         self._begin()
         return self._observation(obs)
 
@@ -201,6 +224,8 @@ class MikasaEnvironment:
         return every is not None and (step % every == 0 or step >= self.horizon)
 
     def _observation(self, obs: Mapping[str, Any]) -> Observation:
+        if not self._images:
+            return blind_observation(self._env.unwrapped, self._step)
         observation = observation_of(obs, self._step)
         return observation if self.camera_every is not None else replace(observation, images={})
 
@@ -223,19 +248,41 @@ class MikasaEnvironment:
 def _make(task_id: str, quality: Rendering) -> Any:
     with rendering.starting():
         backend = rendering.prepare()
-        import gymnasium
         from mikasa_robo_suite.vla.utils.apply_wrappers import apply_mikasa_vla_wrappers
 
-        env = gymnasium.make(
-            task_id,
-            num_envs=1,
-            obs_mode="rgb",
-            control_mode=CONTROL_MODE,
-            reward_mode="none",
-            render_mode=None,
-            sim_backend="cpu",
-            render_backend=backend,
-        )
+        env = _bare(task_id, "rgb", backend)
     if quality == "fast":
         rendering.decimate(env, flat_m=ROBOT_FLAT_M)
     return apply_mikasa_vla_wrappers(env, include_overlays=False)
+
+
+def _make_blind(task_id: str) -> Any:
+    """Without a renderer, with only that wrapper of the suite's which changes actions."""
+    with rendering.starting():
+        rendering.prepare()
+        from mani_skill.utils import gym_utils
+        from mikasa_robo_suite.vla.utils.apply_wrappers import VLA_WRAPPER_CONFIGS
+
+        env = _bare(task_id, "none", "none")
+    horizon = gym_utils.find_max_episode_steps_value(env)
+    freeze = VLA_WRAPPER_CONFIGS[task_id].curriculum_wrapper
+    env = env if freeze is None else freeze(env)
+    env.max_episode_steps = horizon
+    return env
+
+
+def _bare(task_id: str, obs_mode: str, render_backend: str) -> Any:
+    import gymnasium
+
+    if light_bulb.has_bulb(task_id):
+        light_bulb.replace_missing()
+    return gymnasium.make(
+        task_id,
+        num_envs=1,
+        obs_mode=obs_mode,
+        control_mode=CONTROL_MODE,
+        reward_mode="none",
+        render_mode=None,
+        sim_backend="cpu",
+        render_backend=render_backend,
+    )

@@ -14,6 +14,8 @@ GRIPPER_CLOSED, GRIPPER_OPEN = -1.0, 1.0
 GRIPPER_MAX_M = 0.08
 GRIPPER_M_PER_STEP = 0.02
 
+FINGERS_LOW_M = 0.06  # the fingers of a TCP below this touch what lies on the table
+
 GAIN = 1.5
 MAX_STEP_M = 0.1
 ARRIVED_M = 0.012
@@ -51,3 +53,15 @@ def moved(state: Mapping[str, Any], action: np.ndarray) -> dict[str, Any]:
         change = np.clip(wanted - state["gripper_m"], -GRIPPER_M_PER_STEP, GRIPPER_M_PER_STEP)
         after["gripper_m"] = float(state["gripper_m"] + change)
     return after
+
+
+def shoved_m(object_m: np.ndarray, tcp_m: np.ndarray, contact_m: float) -> np.ndarray:
+    """float64 [3]: where an object is once the fingers, lowered to it, have come as close as `contact_m` (in x and y).
+
+    About: it is moved straight away from the TCP.
+    """
+    away = (object_m - tcp_m)[:2]
+    distance = float(np.linalg.norm(away))
+    if tcp_m[2] > FINGERS_LOW_M or not 0 < distance < contact_m:
+        return object_m
+    return np.array([*(tcp_m[:2] + away * contact_m / distance), object_m[2]])

@@ -6,10 +6,11 @@ import functools
 from collections.abc import Mapping
 
 from predimem.envs.mikasa.families.family import Family
+from predimem.envs.mikasa.families.intercept import INTERCEPT
 from predimem.envs.mikasa.families.touch_many import BUNCH, CHAIN, SEQ
 from predimem.envs.mikasa.families.touch_one import FIND_IMPOSTER, REMEMBER
 
-FAMILIES: tuple[Family, ...] = (REMEMBER, FIND_IMPOSTER, BUNCH, SEQ, CHAIN)
+FAMILIES: tuple[Family, ...] = (REMEMBER, FIND_IMPOSTER, BUNCH, SEQ, CHAIN, INTERCEPT)
 
 
 @functools.cache
