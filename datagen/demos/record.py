@@ -20,6 +20,9 @@ from predimem.envs.mikasa.families.family import Family, State
 from predimem.envs.mikasa.families.rollout import alternatives
 
 
+STEPS_AFTER_SUCCESS = 4
+
+
 class PrivilegedEnvironment(Environment, Protocol):
     """An environment whose task belongs to a family, and that tells the true state with its cameras."""
 
@@ -79,7 +82,8 @@ def record_episode(
     perturbation: PerturbationConfig | None = None,
     keyframes: KeyframeConfig | None = None,
 ) -> Episode:
-    """Play `seed` until the environment ends the episode, with the expert, perturbed as the seed says.
+    """Play `seed` with the expert, perturbed as the seed says, until the environment ends the episode or a few steps
+    after its success.
 
     keyframes: how the arm's motion tells keyframes; None takes the family's word for what has to be remembered.
 
@@ -151,7 +155,8 @@ class _Disturbance:
 def _play(environment: PrivilegedEnvironment, family: Family, seed: int, controller: _Disturbance) -> _Played:
     played = _Played()
     observation = environment.reset(seed)
-    for _ in range(environment.horizon):
+    steps_left = environment.horizon
+    while steps_left:
         state = environment.privileged()
         subtask = family.subtask(state)
         action = controller.action(state, subtask)
@@ -160,6 +165,7 @@ def _play(environment: PrivilegedEnvironment, family: Family, seed: int, control
         played.actions.append(action)
         played.subtasks.append(subtask)
         result = environment.step(action)
+        steps_left = min(steps_left - 1, STEPS_AFTER_SUCCESS) if played.success else steps_left - 1
         observation, played.success = result.observation, result.success
         if result.terminated or result.truncated:
             break
