@@ -106,8 +106,12 @@ def _remembered(base: Any) -> int:
     return int(indices[0])
 
 
+def _imposter(base: Any) -> int:
+    return int(base.imposter_key[0]) if hasattr(base, "imposter_key") else _remembered(base)
+
+
 REMEMBER = TouchOne("Remember", ("", "-Long"), _remembered)
-FIND_IMPOSTER = TouchOne("FindImposter", ("",), lambda base: int(base.imposter_key[0]))
+FIND_IMPOSTER = TouchOne("FindImposter", ("",), _imposter)
 
 
 def shown(state: State) -> Mapping[str, np.ndarray]:
