@@ -11,7 +11,7 @@ In InterceptSlow many balls do not come that far in 60 steps, so it is not among
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,7 +48,7 @@ STEPS_PER_S = 20.0
 
 
 class Intercept(Family):
-    """Its state has, beside `scene.robot_state`: ball_m, goal_m: float64 [3], world frame; ball_m_s: float64 [3];
+    """Its state has, beside `scene.robot_state`: ball_m, target_m: float64 [3], world frame; ball_m_s: float64 [3];
     pointing: float64 [3], where the fingers point, a unit vector."""
 
     name = "Intercept"
@@ -88,6 +88,9 @@ class Intercept(Family):
     def goal_m(self, state: State, subtask: str) -> np.ndarray | None:
         """None once the ball is near: a disturbed strike would miss."""
         return self._aim_m(state) if subtask == HIT and not _due(state) else None
+
+    def things(self, state: State) -> Mapping[str, np.ndarray]:
+        return {"ball": state["ball_m"], "target": state["target_m"]}
 
     def advance(self, state: State, action: np.ndarray) -> State:
         after = moved(state, action)

@@ -15,6 +15,7 @@ GRIPPER_MAX_M = 0.08
 GRIPPER_M_PER_STEP = 0.02
 
 FINGERS_LOW_M = 0.06  # the fingers of a TCP below this touch what lies on the table
+FUNNEL_M = (0.015, 0.04)  # in x and y: all the way down within the first, not at all beyond the second
 
 GAIN = 1.5
 MAX_STEP_M = 0.1
@@ -65,3 +66,13 @@ def shoved_m(object_m: np.ndarray, tcp_m: np.ndarray, contact_m: float) -> np.nd
     if tcp_m[2] > FINGERS_LOW_M or not 0 < distance < contact_m:
         return object_m
     return np.array([*(tcp_m[:2] + away * contact_m / distance), object_m[2]])
+
+
+def funnel_m(tcp_m: np.ndarray, place_m: np.ndarray, clear_m: float) -> np.ndarray:
+    """float64 [3]: where the TCP moves next to reach a place from above: up to the height `clear_m` where it is low and
+    far off, over the place at that height, and down the closer it is to being over it."""
+    away = float(np.linalg.norm((place_m - tcp_m)[:2]))
+    if away > FUNNEL_M[1] and tcp_m[2] < clear_m - 0.04:
+        return np.array([*tcp_m[:2], clear_m])
+    share = np.clip((away - FUNNEL_M[0]) / (FUNNEL_M[1] - FUNNEL_M[0]), 0.0, 1.0)
+    return np.array([*place_m[:2], place_m[2] + share * max(clear_m - place_m[2], 0.0)])

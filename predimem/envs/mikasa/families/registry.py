@@ -5,12 +5,25 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 
+from predimem.envs.mikasa.families.blink_count import BLINK_COUNT
 from predimem.envs.mikasa.families.family import Family
+from predimem.envs.mikasa.families.gather_recall import GATHER_RECALL
 from predimem.envs.mikasa.families.intercept import INTERCEPT
+from predimem.envs.mikasa.families.timed_transfer import TIMED_TRANSFER
 from predimem.envs.mikasa.families.touch_many import BUNCH, CHAIN, SEQ
 from predimem.envs.mikasa.families.touch_one import FIND_IMPOSTER, REMEMBER
 
-FAMILIES: tuple[Family, ...] = (REMEMBER, FIND_IMPOSTER, BUNCH, SEQ, CHAIN, INTERCEPT)
+FAMILIES: tuple[Family, ...] = (
+    REMEMBER,
+    FIND_IMPOSTER,
+    BUNCH,
+    SEQ,
+    CHAIN,
+    INTERCEPT,
+    BLINK_COUNT,
+    TIMED_TRANSFER,
+    GATHER_RECALL,
+)
 
 
 @functools.cache

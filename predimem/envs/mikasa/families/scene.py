@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+BULB_M = np.array([0.0, 0.0, 0.08])  # from the foot of one of the suite's lamps to the middle of its bulb
+
 
 def robot_state(base: Any, step: int) -> dict[str, Any]:
     """step; tcp_m: float64 [3], world frame; base_m: float64 [3], the robot's base, whose axes are the world's;
