@@ -19,7 +19,6 @@ from predimem.core.types import Observation
 from predimem.envs.mikasa.families.family import Family, State
 from predimem.envs.mikasa.families.rollout import alternatives
 
-
 STEPS_AFTER_SUCCESS = 4
 
 
