@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -128,6 +129,44 @@ def export_to_rerun(
     else:
         recording = recording_of_kept(state_dir, episode, control_hz)
     print(f"{write_rerun(recording, out)}: open it with `rerun {out}`")
+
+
+@export_app.command("leaderboard")
+def export_to_leaderboard(
+    results: Annotated[
+        Path, typer.Argument(help="The results.json or compact.json of `predimem eval`.", exists=True, dir_okay=False)
+    ],
+    out: Annotated[Path, typer.Option(help="The file to write, such as leaderboard.json.")],
+    model: Annotated[str, typer.Option(help="The method's key in the leaderboard, as in BibTeX: doe26predimem.")],
+    by: Annotated[str, typer.Option(help="Who vouches for the figures: @ and a GitHub name.")],
+    agent: Annotated[str, typer.Option(help="Which agent of the results.")] = "predimem",
+    name: Annotated[str, typer.Option(help="The name that the leaderboard shows.")] = "PrediMem",
+    into: Annotated[
+        Path | None, typer.Option(help="A leaderboard.json whose other entries are kept; it is not changed itself.")
+    ] = None,
+    paper: Annotated[str | None, typer.Option(help="URL of the paper with these figures.")] = None,
+    params: Annotated[str | None, typer.Option(help="How large the model is, such as 2.4M.")] = None,
+    notes: Annotated[str, typer.Option(help="What else has to be known of the figures.")] = "",
+    date: Annotated[str, typer.Option(help="The day of the entry, YYYY-MM-DD; default: today.")] = "",
+) -> None:
+    """Write results as an entry of the leaderboard of vla-evaluation-harness."""
+    check_file(out)
+    from predimem.core.files import write_text
+    from predimem.evaluation.report.leaderboard import Submission, leaderboard, leaderboard_entry
+    from predimem.evaluation.run.config import read_results
+
+    submission = Submission(model, name, by, date, paper, params, notes)
+    entry = leaderboard_entry(read_results(results), agent, submission)
+    try:
+        before = None if into is None else json.loads(into.read_text())
+        whole = leaderboard([entry], before)
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{into} is no leaderboard.json: {error}") from error
+    write_text(out, json.dumps(whole, indent=2, ensure_ascii=False) + "\n")
+    score = "not ranked" if entry["overall_score"] is None else f"{entry['overall_score']} %"
+    print(f"{out}: {name}, {entry['benchmark']}, {len(entry['task_scores'])} tasks, {score}")
+    if entry["overall_score"] is None:
+        print("the leaderboard ranks only who played exactly the tasks of its standard protocol", file=sys.stderr)
 
 
 @import_app.command("robomemarena")
