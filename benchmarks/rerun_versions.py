@@ -18,7 +18,7 @@ from predimem.core.episodes import Episode, Frames, SubtaskSpan
 from predimem.serving.rerun import recording_of_episode, write_rerun
 
 INSTALLED = "installed"
-VERSIONS = (INSTALLED, "0.28.2", "0.41.0")
+VERSIONS = ("0.23.1", "0.28.2", INSTALLED)
 WRITE = "import sys; from benchmarks.rerun_versions import write; write(sys.argv[1])"
 RERUN = "import sys; from rerun_cli.__main__ import main; sys.exit(main())"  # `-m rerun_cli` hides the exit status
 

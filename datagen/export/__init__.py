@@ -1,1 +1,1 @@
-"""Episodes in the formats of other tools, and back. Episodes are stored once; everything here is derived."""
+"""Episodes in the formats of other tools. Episodes are stored once; everything here is derived."""

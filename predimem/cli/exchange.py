@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -9,11 +10,15 @@ from typing import Annotated
 
 import typer
 
-from predimem.cli.options import Episodes, Out
+from predimem.cli.options import Episodes, Out, split
 from predimem.core.files import check_file
 
 export_app = typer.Typer(no_args_is_help=True, help="Write episodes in the formats of other tools.")
 import_app = typer.Typer(no_args_is_help=True, help="Read the data sets of others as episodes.")
+
+Data = Annotated[Path, typer.Argument(help="The folder of the data set.", exists=True, file_okay=False)]
+Processes = Annotated[int, typer.Option("--workers", help="How many processes read episodes side by side.", min=1)]
+Retry = Annotated[bool, typer.Option("--retry-errors", help="Read those episodes again that ended in an error.")]
 
 
 @export_app.command("sft")
@@ -126,6 +131,44 @@ def export_to_rerun(
     print(f"{write_rerun(recording, out)}: open it with `rerun {out}`")
 
 
+@export_app.command("leaderboard")
+def export_to_leaderboard(
+    results: Annotated[
+        Path, typer.Argument(help="The results.json or compact.json of `predimem eval`.", exists=True, dir_okay=False)
+    ],
+    out: Annotated[Path, typer.Option(help="The file to write, such as leaderboard.json.")],
+    model: Annotated[str, typer.Option(help="The method's key in the leaderboard, as in BibTeX: doe26predimem.")],
+    by: Annotated[str, typer.Option(help="Who vouches for the figures: @ and a GitHub name.")],
+    agent: Annotated[str, typer.Option(help="Which agent of the results.")] = "predimem",
+    name: Annotated[str, typer.Option(help="The name that the leaderboard shows.")] = "PrediMem",
+    into: Annotated[
+        Path | None, typer.Option(help="A leaderboard.json whose other entries are kept; it is not changed itself.")
+    ] = None,
+    paper: Annotated[str | None, typer.Option(help="URL of the paper with these figures.")] = None,
+    params: Annotated[str | None, typer.Option(help="How large the model is, such as 2.4M.")] = None,
+    notes: Annotated[str, typer.Option(help="What else has to be known of the figures.")] = "",
+    date: Annotated[str, typer.Option(help="The day of the entry, YYYY-MM-DD; default: today.")] = "",
+) -> None:
+    """Write results as an entry of the leaderboard of vla-evaluation-harness."""
+    check_file(out)
+    from predimem.core.files import write_text
+    from predimem.evaluation.report.leaderboard import Submission, leaderboard, leaderboard_entry
+    from predimem.evaluation.run.config import read_results
+
+    submission = Submission(model, name, by, date, paper, params, notes)
+    entry = leaderboard_entry(read_results(results), agent, submission)
+    try:
+        before = None if into is None else json.loads(into.read_text())
+        whole = leaderboard([entry], before)
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{into} is no leaderboard.json: {error}") from error
+    write_text(out, json.dumps(whole, indent=2, ensure_ascii=False) + "\n")
+    score = "not ranked" if entry["overall_score"] is None else f"{entry['overall_score']} %"
+    print(f"{out}: {name}, {entry['benchmark']}, {len(entry['task_scores'])} tasks, {score}")
+    if entry["overall_score"] is None:
+        print("the leaderboard ranks only who played exactly the tasks of its standard protocol", file=sys.stderr)
+
+
 @import_app.command("robomemarena")
 def import_hdf5(
     data: Annotated[Path, typer.Option(help="Folder with <category>/<task>_dataset/subtask_data/*.hdf5.")],
@@ -135,6 +178,77 @@ def import_hdf5(
 
     After Ctrl-C the same command goes on where it was interrupted.
     """
-    from datagen.export.robomemarena_import import import_robomemarena
+    from datagen.imports.robomemarena import import_robomemarena
 
     print(f"{import_robomemarena(data, out)} episodes in {out}")
+
+
+@import_app.command("lerobot")
+def import_from_lerobot(
+    data: Data,
+    out: Out,
+    subtasks: Annotated[
+        str,
+        typer.Option(
+            help="Where subtasks come from: `columns` (of the data set), `instruction` (one for the whole episode), or "
+            "a CSV file with the columns episode, start, end, label."
+        ),
+    ] = "columns",
+    cameras: Annotated[str, typer.Option(help="Names of cameras, comma-separated; default: all.")] = "",
+    max_px: Annotated[
+        int | None, typer.Option(help="Scale larger images down so that their longer side has this many pixels.", min=8)
+    ] = None,
+    task: Annotated[
+        str | None, typer.Option(help="What to call the task; default: as in our own exports, else as the folder.")
+    ] = None,
+    first_number: Annotated[int, typer.Option(help="The number of the first episode, from 1000 to 99999.")] = 1000,
+    tcp: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Find keyframes by the arm's motion: where in the state the position of its TCP in m is, such as "
+            "0,1,2. Once for each arm, with a --gripper each."
+        ),
+    ] = None,
+    gripper: Annotated[
+        list[int] | None, typer.Option(help="Where in the state the opening of the arm's gripper in m is, such as 6.")
+    ] = None,
+    closed_below_m: Annotated[
+        float, typer.Option(help="The gripper counts as closed below this opening: what it holds at its widest.")
+    ] = 0.075,
+    workers: Processes = 1,
+    retry_errors: Retry = False,
+) -> None:
+    """Read a LeRobotDataset, version 3.0, of any robot as episodes.
+
+    After Ctrl-C the same command goes on where it was interrupted.
+    """
+    from datagen.imports.command import import_lerobot
+
+    arms = [(tuple(split(numbers)), opening) for numbers, opening in zip(tcp or [], gripper or [], strict=False)]
+    if len(tcp or []) != len(gripper or []):
+        raise ValueError("keyframes by motion need both --tcp and --gripper, once for each arm")
+    chosen = {"cameras": split(cameras), "max_px": max_px, "task": task, "first_seed": first_number}
+    print(import_lerobot(data, out, subtasks, chosen, arms, closed_below_m, workers, retry_errors))
+
+
+@import_app.command("mikasa")
+def import_from_mikasa(
+    data: Data,
+    out: Out,
+    subtasks: Annotated[
+        str,
+        typer.Option(
+            help="Where subtasks come from: `instruction` (one for the whole episode), or a CSV file with the columns "
+            "task, episode, start, end, label."
+        ),
+    ] = "instruction",
+    workers: Processes = 1,
+    retry_errors: Retry = False,
+) -> None:
+    """Read MIKASA-Robo-VLA's released demonstrations, LeRobot or RLDS, as episodes: all tasks below the folder.
+
+    After Ctrl-C the same command goes on where it was interrupted.
+    """
+    from datagen.imports.command import import_mikasa
+
+    print(import_mikasa(data, out, subtasks, workers, retry_errors))

@@ -110,9 +110,9 @@ def test_a_recording_can_be_downloaded(server: ServerProcess, tmp_path: Path) ->
     out = tmp_path / "episode.rrd"
     out.write_bytes(body)
     verify(out)
-    assert [row["/state:Scalar"] for row in read(out, "/state")][6] == [6, 3, -1]
+    assert [row["Scalars:scalars"] for row in read(out, "/state")][6] == [6, 3, -1]
     assert len(read(out, "/actions")) == STEPS and len(read(out, "/latency/s1_ms")) > 3
-    assert any("raised RuntimeError" in row["/planner/answer:Text"][0] for row in read(out, "/planner/answer"))
+    assert any("raised RuntimeError" in row["TextLog:text"][0] for row in read(out, "/planner/answer"))
     clock = [row["clock"] for row in read(out, "/state", index="clock")]
     assert len(clock) == STEPS and abs(clock[-1].timestamp() - time.time()) < 600
     assert fetch(server, "/page/past/nobody.rrd")[0] == 404

@@ -20,16 +20,19 @@ from predimem.serving.store import EpisodeStore
 pytestmark = pytest.mark.needs("rerun")
 
 
-def read(path: Path, contents: str, index: str = "step") -> list[dict[str, Any]]:
-    """The rows under `contents`, without Rerun's own columns' prefixes."""
-    from rerun import dataframe
+def read(path: Path, entity: str, index: str = "step") -> list[dict[str, Any]]:
+    """The rows of an entity such as `/subtask` by `index`; their columns are its components', such as
+    `TextDocument:text`, and the timelines'."""
+    from rerun.chunk import RrdReader
 
-    view = dataframe.load_recording(path).view(index=index, contents=contents)
-    return view.select().read_all().to_pylist()
+    chunks = [chunk for chunk in RrdReader(path).stream() if chunk.entity_path == entity and not chunk.is_static]
+    rows = [row for chunk in chunks for row in chunk.to_record_batch().to_pylist()]
+    return sorted(rows, key=lambda row: row[index])
 
 
 def verify(path: Path) -> None:
-    """Other versions of Rerun are asked by `python -m benchmarks.rerun_versions`."""
+    """By the Rerun that is installed, the newest one at the time of its pin. Others are asked by
+    `python -m benchmarks.rerun_versions`."""
     rerun = Path(sys.executable).with_name("rerun")
     subprocess.run([rerun, "rrd", "verify", path], check=True, timeout=60)
 
@@ -63,10 +66,10 @@ def test_a_served_episode(state_dir: Path, tmp_path: Path) -> None:
     out = tmp_path / "new" / "episode.rrd"
     export("arm/1", "--state-dir", str(state_dir), "--out", str(out))
     assert [path.name for path in out.parent.iterdir()] == ["episode.rrd"]
-    assert texts(read(out, "/subtask"), "/subtask:Text") == [(0, "look"), (9, "go")]
+    assert texts(read(out, "/subtask"), "TextDocument:text") == [(0, "look"), (9, "go")]
     images = [row["step"] for row in read(out, "/cameras/cam_b")]
     assert images == [0, 5, 9] and [row["step"] for row in read(out, "/keyframes/cam_b")] == [0, 9]
-    values = [row["/confidence:Scalar"][0] for row in read(out, "/confidence")]
+    values = [row["Scalars:scalars"][0] for row in read(out, "/confidence")]
     np.testing.assert_allclose(values, [0.5, 0.55, 0.59])
     verify(out)
 
@@ -79,9 +82,9 @@ def test_a_demonstration(tmp_path: Path) -> None:
     save_episode(tmp_path / "seed0000000001.h5", episode)
     out = tmp_path / "episode.rrd"
     export(str(tmp_path / "seed0000000001.h5"), "--out", str(out))
-    assert texts(read(out, "/subtask"), "/subtask:Text") == [(0, "open"), (2, "close")]
+    assert texts(read(out, "/subtask"), "TextDocument:text") == [(0, "open"), (2, "close")]
     assert [row["step"] for row in read(out, "/keyframes/cam")] == [1, 3]
-    assert [row["/state:Scalar"] for row in read(out, "/state")] == state.tolist()
+    assert [row["Scalars:scalars"] for row in read(out, "/state")] == state.tolist()
     verify(out)
 
 

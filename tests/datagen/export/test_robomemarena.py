@@ -12,7 +12,7 @@ import pytest
 
 from datagen.export.arena_state import OPENING, POSITION
 from datagen.export.robomemarena import CAMERAS, export_robomemarena
-from datagen.export.robomemarena_import import BLOCK, group_files, import_episode, import_robomemarena, parse_name
+from datagen.imports.robomemarena import BLOCK, group_files, import_episode, import_robomemarena, parse_name
 from datagen.keyframes import KeyframeConfig, extract_keyframes
 from predimem.core.episodes import Episode, EpisodeError, SubtaskSpan, episode_path, load_episode
 from predimem.envs.arena.tasks import TASKS

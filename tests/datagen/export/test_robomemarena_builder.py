@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from datagen.export.robomemarena import export_robomemarena
-from datagen.export.robomemarena_import import import_robomemarena
+from datagen.imports.robomemarena import import_robomemarena
 from predimem.core.episodes import Episode, EpisodeError, episode_path, load_episode
 from predimem.envs.arena.tasks import TASKS
 from tests.datagen.export.builders import make_episode, save

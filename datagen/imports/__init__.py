@@ -1,0 +1,1 @@
+"""The data sets of others, read as episodes. `datagen.export` is the way back."""
