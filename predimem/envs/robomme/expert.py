@@ -1,0 +1,116 @@
+"""What knows RoboMME's true state: its own planners as an expert, scripted skills for a planner's subtasks, and the
+true subtask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from predimem.core.interfaces import Expert, Policy
+from predimem.core.types import ActionChunk, Observation
+from predimem.envs.robomme import labels
+from predimem.envs.robomme.motions import Motion, MotionPlanner
+from predimem.envs.robomme.skills import find_skill
+from predimem.envs.robomme.suite import RobommeEnvironment
+
+AGAIN_STEPS = 40  # a subtask that is still asked for so long after its motion has ended is tried once more
+
+
+def oracle(environment: RobommeEnvironment) -> Expert:
+    """RoboMME's planners carry out its task list, as they did for its demonstrations."""
+    return TaskListExpert(environment)
+
+
+def skills(environment: RobommeEnvironment, config: Any) -> Policy:
+    """RoboMME's planners carry out the planner's subtask."""
+    return SkillsPolicy(environment)
+
+
+def true_subtask(environment: RobommeEnvironment) -> Callable[[], str]:
+    """The subgoal that RoboMME's own check waits for."""
+    return lambda: labels.due(environment.simulation).label
+
+
+class TaskListExpert:
+    """Implements `predimem.core.interfaces.Expert`: each motion is played to its end before the next one begins, so
+    that the label changes when the motion has ended, and not when RoboMME's check is content.
+    """
+
+    def __init__(self, environment: RobommeEnvironment):
+        self._environment = environment
+        self._motion: Motion | None = None
+        self.reset()
+
+    @property
+    def subtask(self) -> str:
+        return self._label
+
+    def reset(self) -> None:
+        """Before the first `action` of an episode; the environment has been reset by then."""
+        _end(self._motion)
+        self._motion, self._planner, self._last, self._label = None, None, None, ""
+        self._tasks: list[dict[str, Any]] | None = None
+
+    def action(self) -> np.ndarray:
+        """float32 [8]. After the last motion the arm stays where it is."""
+        simulation = self._environment.simulation
+        if self._tasks is None:
+            self._tasks = [task for task in simulation.task_list if not task.get("demonstration")]
+            self._planner = MotionPlanner(self._environment.wrapped)
+        while True:
+            action = None if self._motion is None else self._motion.next_action()
+            if action is not None or not self._tasks:
+                break
+            assert self._planner is not None
+            task = self._tasks.pop(0)
+            self._label = labels.label_of(task, simulation)
+            self._motion = self._planner.start(task["solve"])
+        self._last = self._environment.hold_action(self._last) if action is None else action
+        return self._last
+
+
+class SkillsPolicy:
+    """Implements `Policy` with chunks of one action: `infer` is to be called once at every control step, and `reset`
+    after each reset of the environment.
+
+    It knows where things are and what RoboMME's multiple-choice actions do. It knows nothing of the task: neither which
+    container hides which cube, nor what is due, nor how often something was done. A new subtask breaks the motion off.
+    At a label that means nothing in this task the arm stays where it is.
+    """
+
+    def __init__(self, environment: RobommeEnvironment):
+        self._environment = environment
+        self._motion: Motion | None = None
+        self.reset()
+
+    def reset(self) -> None:
+        _end(self._motion)
+        self._motion, self._planner, self._last, self._subtask = None, None, None, ""
+        self._waited = 0
+
+    def infer(self, observation: Observation, subtask: str) -> ActionChunk:
+        """actions: float32 [1, 8]."""
+        action = None if self._motion is None else self._motion.next_action() if subtask == self._subtask else None
+        self._waited = 0 if action is not None or subtask != self._subtask else self._waited + 1
+        if subtask != self._subtask or self._waited >= AGAIN_STEPS:
+            action = self._begin(subtask)
+        self._last = self._environment.hold_action(self._last) if action is None else action
+        return ActionChunk(observation.step, self._last[None], subtask)
+
+    def _begin(self, subtask: str) -> np.ndarray | None:
+        _end(self._motion)
+        self._subtask, self._waited, self._motion = subtask, 0, None
+        if self._planner is None:
+            self._planner = MotionPlanner(self._environment.wrapped)
+        skill = find_skill(subtask, self._environment.task, self._planner)
+        if skill is None:
+            return None
+        self._motion = self._planner.start(skill)
+        return self._motion.next_action()
+
+
+def _end(motion: Motion | None) -> None:
+    if motion is not None:
+        motion.break_off()

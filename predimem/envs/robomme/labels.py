@@ -1,0 +1,100 @@
+"""The words of RoboMME's subgoals as subtask labels, which say no more than images can justify.
+
+RoboMME has a task list for each episode. Most of its names are labels as they are, such as "pick up the green cube for
+the second time". Two are not: "pick up the container that hides the red cube" and "pick up the first highlighted cube,
+which is red" leave out which thing is meant, which is what has to be remembered. A low-level policy that knows the true
+state would find it by these words without any memory. So these labels say the place instead, as a cell of a grid over
+the front image: "pick up the container at row 5 column 9".
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+GRID = 16  # rows and columns over the front image
+WATCH = "watch the video"  # the label of a conditioning video
+FRONT = "base_camera"
+SPOKEN_COLOURS = ("red", "blue", "green")  # in the order in which the instructions of BinFill name them
+_BY_PLACE = re.compile(r"pick up the (container) that hides|pick up the (?:\w+ )?highlighted (cube)", re.IGNORECASE)
+_CELL = re.compile(r"at row (\d+) column (\d+)")
+
+
+@dataclass(frozen=True)
+class Due:
+    """What is due now: its label and RoboMME's own name; how many of the subgoals that are the robot's have passed."""
+
+    label: str
+    name: str
+    passed: int
+    total: int
+
+
+def put_in_order(simulation: Any) -> None:
+    """Sort those parts of the task list whose order RoboMME draws, shows nowhere and does not grade.
+
+    Which of several highlighted cubes comes first, and which colour goes into the bin first, would otherwise be labels
+    that no image and no instruction justifies. Success stays what it was: in PickHighlight it counts which cubes were
+    picked up, and in BinFill how many of each colour are in the bin when the button is pressed.
+    """
+    task = simulation.spec.id
+    if task == "PickHighlight":
+        picks = [place for place, entry in enumerate(simulation.task_list) if _BY_PLACE.match(entry["name"])]
+        entries = [simulation.task_list[place] for place in picks]
+        entries.sort(key=lambda entry: cell(pixel(entry["segment"], simulation)))
+        for place, entry in zip(picks, entries, strict=True):
+            simulation.task_list[place] = entry
+    elif task == "BinFill":
+        *both, button = simulation.task_list
+        pairs = [both[i : i + 2] for i in range(0, len(both), 2)]
+        pairs.sort(key=lambda pair: next(i for i, name in enumerate(SPOKEN_COLOURS) if name in pair[0]["name"]))
+        simulation.task_list[:] = [*(entry for pair in pairs for entry in pair), button]
+
+
+def due(simulation: Any) -> Due:
+    """The subgoal that RoboMME's own check waits for; the last one where all have passed."""
+    tasks = [task for task in simulation.task_list if not task.get("demonstration")]
+    shown = len(simulation.task_list) - len(tasks)
+    passed = min(max(int(simulation.timestep) - shown, 0), len(tasks))
+    task = tasks[min(passed, len(tasks) - 1)]
+    return Due(label_of(task, simulation), task["name"], passed, len(tasks))
+
+
+def label_of(task: dict[str, Any], simulation: Any) -> str:
+    """The label of an entry of RoboMME's task list, in the scene as it is now."""
+    found = _BY_PLACE.match(task["name"])
+    if found is None:
+        return str(task["name"]).lower()
+    things = task["segment"] if isinstance(task.get("segment"), list | tuple) else [task.get("segment")]
+    row, column = cell(pixel(things[0], simulation))
+    return f"pick up the {found[1] or found[2]} at row {row} column {column}"
+
+
+def cell_in(label: str) -> tuple[int, int] | None:
+    """(row, column) of the grid that a label names."""
+    found = _CELL.search(label)
+    return None if found is None else (int(found[1]), int(found[2]))
+
+
+def cell(place: np.ndarray) -> tuple[int, int]:
+    """(row, column) of the grid, from (u, v) as fractions of the front image; places outside count to its edge."""
+    column, row = np.clip(np.floor(place * GRID), 0, GRID - 1).astype(int)
+    return int(row), int(column)
+
+
+def middle(row: int, column: int) -> np.ndarray:
+    """(u, v) of the middle of a cell, as fractions of the front image."""
+    return (np.array([column, row]) + 0.5) / GRID
+
+
+def pixel(thing: Any, simulation: Any) -> np.ndarray:
+    """(u, v) of a thing's middle in the front image, as fractions of its width and height."""
+    camera = simulation.scene.sensors[FRONT].camera
+    extrinsic = np.asarray(camera.get_extrinsic_matrix()[0].cpu(), np.float64)
+    intrinsic = np.asarray(camera.get_intrinsic_matrix()[0].cpu(), np.float64)
+    position = np.asarray(thing.pose.p[0].cpu(), np.float64)
+    u, v, depth = intrinsic @ (extrinsic[:3, :3] @ position + extrinsic[:3, 3])
+    return np.array([u / depth / camera.width, v / depth / camera.height])
