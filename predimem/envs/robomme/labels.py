@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 
 GRID = 16  # rows and columns over the front image
+MOVED_CELLS = 1.5  # from the middle of a cell: so far a thing has to be for another one
+STANDING_M = 0.08  # a thing whose middle is higher is being lifted
 WATCH = "watch the video"  # the label of a conditioning video
 FRONT = "base_camera"
 SPOKEN_COLOURS = ("red", "blue", "green")  # in the order in which the instructions of BinFill name them
@@ -44,7 +46,7 @@ def put_in_order(simulation: Any) -> None:
     if task == "PickHighlight":
         picks = [place for place, entry in enumerate(simulation.task_list) if _BY_PLACE.match(entry["name"])]
         entries = [simulation.task_list[place] for place in picks]
-        entries.sort(key=lambda entry: cell(pixel(entry["segment"], simulation)))
+        entries.sort(key=lambda entry: cell(pixel(thing_of(entry), simulation)))
         for place, entry in zip(picks, entries, strict=True):
             simulation.task_list[place] = entry
     elif task == "BinFill":
@@ -54,23 +56,48 @@ def put_in_order(simulation: Any) -> None:
         simulation.task_list[:] = [*(entry for pair in pairs for entry in pair), button]
 
 
-def due(simulation: Any) -> Due:
-    """The subgoal that RoboMME's own check waits for; the last one where all have passed."""
-    tasks = [task for task in simulation.task_list if not task.get("demonstration")]
-    shown = len(simulation.task_list) - len(tasks)
-    passed = min(max(int(simulation.timestep) - shown, 0), len(tasks))
-    task = tasks[min(passed, len(tasks) - 1)]
-    return Due(label_of(task, simulation), task["name"], passed, len(tasks))
+class SubgoalLabels:
+    """The labels of one episode's subgoals.
+
+    The place of a thing is where it stands when its subgoal is asked for first, so that the label stays while the robot
+    lifts it. It changes where the thing itself moves on by more than a cell, as containers do that are swapped.
+    """
+
+    def __init__(self, simulation: Any):
+        self._simulation = simulation
+        self._cells: dict[int, tuple[int, int]] = {}
+        shown = [task for task in simulation.task_list if task.get("demonstration")]
+        self._first = len(shown)
+
+    def of(self, index: int) -> str:
+        """The label of an entry of RoboMME's task list."""
+        task = self._simulation.task_list[index]
+        found = _BY_PLACE.match(task["name"])
+        if found is None:
+            return str(task["name"]).lower()
+        row, column = self._cell_of(index, thing_of(task))
+        return f"pick up the {found[1] or found[2]} at row {row} column {column}"
+
+    def due(self) -> Due:
+        """The subgoal that RoboMME's own check waits for; the last one where all have passed."""
+        tasks = self._simulation.task_list
+        index = min(max(int(self._simulation.timestep), self._first), len(tasks))
+        shown = min(index, len(tasks) - 1)
+        return Due(self.of(shown), tasks[shown]["name"], index - self._first, len(tasks) - self._first)
+
+    def _cell_of(self, index: int, thing: Any) -> tuple[int, int]:
+        place = pixel(thing, self._simulation)
+        known = self._cells.get(index)
+        standing = float(thing.pose.p[0, 2]) < STANDING_M
+        if known is None or (standing and np.abs(place - middle(*known)).max() * GRID > MOVED_CELLS):
+            self._cells[index] = cell(place)
+        return self._cells[index]
 
 
-def label_of(task: dict[str, Any], simulation: Any) -> str:
-    """The label of an entry of RoboMME's task list, in the scene as it is now."""
-    found = _BY_PLACE.match(task["name"])
-    if found is None:
-        return str(task["name"]).lower()
-    things = task["segment"] if isinstance(task.get("segment"), list | tuple) else [task.get("segment")]
-    row, column = cell(pixel(things[0], simulation))
-    return f"pick up the {found[1] or found[2]} at row {row} column {column}"
+def thing_of(task: dict[str, Any]) -> Any:
+    """What an entry of RoboMME's task list is about."""
+    segment = task["segment"]
+    return segment[0] if isinstance(segment, list | tuple) else segment
 
 
 def cell_in(label: str) -> tuple[int, int] | None:

@@ -68,7 +68,9 @@ def episode_of(seed: int) -> tuple[str, int]:
     for split, (first, count) in SPLITS.items():
         if first <= seed < first + count:
             return split, seed - first
-    known = "; ".join(f"{first} to {first + count - 1} are its {split} episodes" for split, (first, count) in SPLITS.items())
+    known = "; ".join(
+        f"{first} to {first + count - 1} are its {split} episodes" for split, (first, count) in SPLITS.items()
+    )
     raise ValueError(f"seed {seed} is no episode of RoboMME: {known}")
 
 

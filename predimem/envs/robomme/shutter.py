@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-CAMERAS = ("base_camera", "hand_camera")  # RoboMME calls their images front_rgb and wrist_rgb
+from predimem.envs.robomme.robot import CAMERAS
 
 
 class Shutter:
@@ -39,6 +39,7 @@ class Shutter:
     def _ask(self, apply_texture_transforms: bool = True) -> dict[str, Any]:
         due = self.open and self._asked % self.every == 0
         self._asked += 1
-        if self._last is None or due:
-            self._last = self._stock(apply_texture_transforms)
-        return self._last
+        images = self._last
+        if images is None or due:
+            images = self._last = self._stock(apply_texture_transforms)
+        return images

@@ -19,7 +19,8 @@ TABLE_M = 1.0
 MEANINGS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"pick up the container", ("pick up the container",)),
     (r"put down the container", ("put down the container",)),
-    (r"pick up the (peg|cube|\w+ cube|\w+ \w+ cube)", ("pick up the cube", "pick up the highlighted cube", "pick up the peg")),
+    (r"pick up the peg", ("pick up the peg",)),
+    (r"pick up the (\w+ ){0,2}cube", ("pick up the cube", "pick up the highlighted cube")),
     (r"place the (\w+ )?cube onto the target", ("place the cube onto the target",)),
     (r"place the (\w+ )?cube onto the table", ("place the cube onto the table",)),
     (r"put the \w+ cube on the table", ("put the cube on the table",)),
@@ -68,8 +69,7 @@ def find_thing(label: str, available: Sequence[Any], simulation: Any) -> Any | N
 
 
 def _names(label: str) -> tuple[str, ...]:
-    found = next((names for words, names in MEANINGS if re.match(words, label)), ())
-    return tuple(name for name in found if ("peg" in label) == ("peg" in name))
+    return next((names for words, names in MEANINGS if re.match(words, label)), ())
 
 
 def _within_reach(thing: Any) -> bool:

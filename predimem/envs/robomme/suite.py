@@ -8,43 +8,13 @@ from typing import Any, Literal
 import numpy as np
 
 from predimem.core.types import Observation, StepResult
-from predimem.envs.robomme import labels, package
-from predimem.envs.robomme.shutter import CAMERAS, Shutter
+from predimem.envs.robomme import package
+from predimem.envs.robomme.labels import SubgoalLabels, put_in_order
+from predimem.envs.robomme.robot import ACTION_DIM, CAMERAS, CONTROL_HZ, check_action, hold_action, resized, state_of
+from predimem.envs.robomme.shutter import Shutter
 from predimem.rendering import maniskill as rendering
 
-CONTROL_HZ = 20.0
-ACTION_DIM = 8  # absolute angles of seven joints in rad, and the gripper: 1 open, -1 closed
-ARM_JOINTS = 7
-GRIPPER_OPEN = 1.0
-OPENING = slice(7, 9)  # of a state: both fingers in m
-POSITION = slice(9, 12)  # of a state: the gripper in m
-
 Rendering = Literal["stock", "fast"]
-
-
-def state_of(joints: np.ndarray, fingers: np.ndarray, end_effector: np.ndarray) -> np.ndarray:
-    """float32 [12]: joint angles [7] in rad, fingers [2] and the gripper's position [3] in m, in the world frame.
-
-    end_effector: position and angles, as RoboMME gives them. The angles are left out: they follow from the joints, and
-    jump by a whole turn between episodes.
-    """
-    parts = (np.ravel(joints)[:ARM_JOINTS], np.ravel(fingers)[:2], np.ravel(end_effector)[:3])
-    return np.concatenate(parts).astype(np.float32)
-
-
-def resized(image: np.ndarray, size_px: int) -> np.ndarray:
-    """uint8 [H, W, 3] -> uint8 [size_px, size_px, 3], by area."""
-    if image.shape[:2] == (size_px, size_px):
-        return np.array(image, np.uint8)
-    import cv2
-
-    return cv2.resize(np.ascontiguousarray(image), (size_px, size_px), interpolation=cv2.INTER_AREA)
-
-
-def hold_action(last: np.ndarray | None, joints: np.ndarray) -> np.ndarray:
-    """float32 [8]: the arm stays where it was last commanded to (at its joints after a reset), and so does the
-    gripper."""
-    return np.array([*joints[:ARM_JOINTS], GRIPPER_OPEN] if last is None else last, np.float32)
 
 
 class RobommeEnvironment:
@@ -118,7 +88,8 @@ class RobommeEnvironment:
         self._shutter = Shutter(self.simulation, self._video_every)
         self._shutter.open = self.camera_every is not None
         observed, info = self._env.reset()
-        labels.put_in_order(self.simulation)
+        put_in_order(self.simulation)
+        self.labels = SubgoalLabels(self.simulation)
         self._instruction = str(info["task_goal"][0])
         self._step, self._failure, self._images = 0, "", {}
         self._video = self._observations(observed)
@@ -138,7 +109,7 @@ class RobommeEnvironment:
         if done and self.camera_every is not None and not looks:
             self._shutter.look()
             looks = True
-        due = labels.due(self.simulation)
+        due = self.labels.due()
         if done and not success:
             self._failure = f"{'failed' if ended else 'out of time'}: {due.name}"
         return StepResult(
@@ -170,7 +141,9 @@ class RobommeEnvironment:
         if look:
             if self._step == 0:
                 self._shutter.look()
-            self._images = {name: resized(image, self._px) for name, image in self._shutter.images().items()}
+            self._images = {
+                name: resized(image, (self._px, self._px)) for name, image in self._shutter.images().items()
+            }
         return Observation(self._step, self._images, _state(observed, -1), self._step / CONTROL_HZ)
 
     def _observations(self, observed: Mapping[str, Any]) -> list[Observation]:
@@ -178,11 +151,12 @@ class RobommeEnvironment:
         length = len(observed["front_rgb_list"]) - 1
         video: list[Observation] = []
         images: Mapping[str, np.ndarray] = {}
+        last: list[np.ndarray] = []
         for place in range(length):
             raw = [np.asarray(observed[key][place]) for key in ("front_rgb_list", "wrist_rgb_list")]
-            if not video or any(not np.array_equal(a, b) for a, b in zip(raw, last, strict=True)):
+            if not last or not all(map(np.array_equal, raw, last)):
                 last = raw
-                small = [resized(image, self._px) for image in raw]
+                small = [resized(image, (self._px, self._px)) for image in raw]
                 images = dict(zip(CAMERAS, small, strict=True)) if self.camera_every is not None else {}
             step = place - length
             video.append(Observation(step, images, _state(observed, place), step / CONTROL_HZ))
@@ -191,13 +165,3 @@ class RobommeEnvironment:
 
 def _state(observed: Mapping[str, Any], place: int) -> np.ndarray:
     return state_of(*(observed[f"{name}_state_list"][place] for name in ("joint", "gripper", "eef")))
-
-
-def check_action(action: np.ndarray) -> np.ndarray:
-    """float32 [8]. Raises ValueError for another shape or for values that are not finite."""
-    action = np.asarray(action, np.float32)
-    if action.shape != (ACTION_DIM,):
-        raise ValueError(f"expected an action of shape ({ACTION_DIM},), seven joint angles and the gripper, got {action.shape}")
-    if not np.isfinite(action).all():
-        raise ValueError(f"expected finite action values, got {action.tolist()}")
-    return action
