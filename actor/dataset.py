@@ -221,7 +221,8 @@ def _check(path: Path, episode: Episode, config: ActorConfig) -> None:
 
 
 def _alternatives(episode: Episode, horizon: int, num_cameras: int) -> Alternatives:
-    """The episode's alternatives; without any, what was done, as one alternative per subtask.
+    """The episode's alternatives; without any, what was done, as one alternative per subtask. A conditioning video, in
+    which somebody else acts, has none.
 
     Those are views of the actions: written out they would take 10 MB for each episode of 1,000 steps.
     """
@@ -233,10 +234,11 @@ def _alternatives(episode: Episode, horizon: int, num_cameras: int) -> Alternati
                 f"action_horizon is {horizon}: it must not be longer"
             )
         return dataclasses.replace(episode.alternatives, chunks=chunks[:, :, :horizon])
-    subtasks = tuple(dict.fromkeys(span.label for span in episode.subtasks))
+    own = [span for span in episode.subtasks if span.start >= episode.video_steps]
+    subtasks = tuple(dict.fromkeys(span.label for span in own))
     steps, width = len(episode), episode.actions.shape[-1]
     valid = np.zeros((steps, len(subtasks)), bool)
-    for span in episode.subtasks:
+    for span in own:
         valid[span.start : span.end, subtasks.index(span.label)] = True
     ahead = np.pad(episode.actions, ((0, horizon - 1), (0, 0)), mode="edge")  # the last action repeats at the end
     windows = np.lib.stride_tricks.sliding_window_view(ahead, horizon, axis=0).transpose(0, 2, 1)

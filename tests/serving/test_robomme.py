@@ -81,7 +81,10 @@ def test_a_first_step_begins_anew_without_a_reset(client: ChallengeClient) -> No
         ({"task_goal": "put it down"}, "task_goal: expected a list of wordings of the task, at least one, got str"),
         ({"front_rgb_list": []}, "front_rgb_list: expected a list of 1 to 4000 frames, the newest last, got 0 of them"),
         ({"wrist_rgb_list": None}, "wrist_rgb_list: expected a list .* got nothing"),
-        ({"joint_state_list": [np.zeros(7)] * 3}, "expected lists of one length, .* front_rgb_list 1, .* joint_state_list 3"),
+        (
+            {"joint_state_list": [np.zeros(7)] * 3},
+            "expected lists of one length, .* front_rgb_list 1, .* joint_state_list 3",
+        ),
         (
             {"front_rgb_list": [np.zeros((8, 8), np.uint8)]},
             r"front_rgb_list\[0\]: expected uint8 .* got uint8 \[8, 8\]",

@@ -22,6 +22,7 @@ WATCH = "watch the video"  # the label of a conditioning video
 FRONT = "base_camera"
 SPOKEN_COLOURS = ("red", "blue", "green")  # in the order in which the instructions of BinFill name them
 _BY_PLACE = re.compile(r"pick up the (container) that hides|pick up the (?:\w+ )?highlighted (cube)", re.IGNORECASE)
+_PIXEL = re.compile(r"<(\d+), *(\d+)>")
 _CELL = re.compile(r"at row (\d+) column (\d+)")
 
 
@@ -98,6 +99,19 @@ def thing_of(task: dict[str, Any]) -> Any:
     """What an entry of RoboMME's task list is about."""
     segment = task["segment"]
     return segment[0] if isinstance(segment, list | tuple) else segment
+
+
+def label_of_words(name: str, grounded: str, size_px: int) -> str | None:
+    """The label of a subgoal in RoboMME's data: its name, and the same with places as `<y, x>` in pixels of the front
+    image, which is `size_px` high and wide. None where a place is wanted and not given."""
+    found = _BY_PLACE.match(name)
+    if found is None:
+        return name.lower()
+    place = _PIXEL.search(grounded)
+    if place is None:
+        return None
+    row, column = cell(np.array([int(place[2]), int(place[1])]) / size_px)
+    return f"pick up the {found[1] or found[2]} at row {row} column {column}"
 
 
 def cell_in(label: str) -> tuple[int, int] | None:

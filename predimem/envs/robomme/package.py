@@ -29,10 +29,14 @@ SUITES = {
 }
 TASKS = tuple(task for tasks in SUITES.values() for task in tasks)
 STICK_TASKS = ("PatternLock", "RouteStick")  # need RoboMME's fork of ManiSkill
+MORE_SEEDS_FROM = 10_000_000  # RoboMME's own lie below 1.2 million
+DIFFICULTIES = ("easy", "medium", "hard")
 MAX_STEPS = 1300  # of an episode, as in RoboMME's own evaluation
-# split -> (seed of its first episode, how many episodes it has)
+# split -> (seed of its first episode, how many episodes it has). `more` is not RoboMME's: episodes of its environments
+# with seeds that its metadata does not use, for those who want more training data than it has.
 SPLITS = {
     "train": (DEMONSTRATION_SEEDS.start, 100),
+    "more": (DEMONSTRATION_SEEDS.start + 100, 10_000),
     "test": (EVALUATION_SEEDS_FROM, 50),
     "val": (EVALUATION_SEEDS_FROM + 100, 50),
 }
@@ -108,7 +112,11 @@ def make_episode(task: str, seed: int, image_px: int | None = None) -> Any:
     """
     check_task(task)
     split, index = episode_of(seed)
-    builder = load_builder()(env_id=task, dataset=split, action_space="joint_angle", max_steps=MAX_STEPS)
+    known = "train" if split == "more" else split
+    builder = load_builder()(env_id=task, dataset=known, action_space="joint_angle", max_steps=MAX_STEPS)
+    if split == "more":
+        made = {"seed": MORE_SEEDS_FROM + index, "difficulty": DIFFICULTIES[index % len(DIFFICULTIES)]}
+        builder.metadata_index[task, index] = made
     if builder.resolve_episode(index)[0] is None:
         raise ValueError(f"RoboMME's metadata has no {split} episode {index} of {task}")
     with _quiet_registration(), _cameras_of(image_px):
