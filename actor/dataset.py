@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from actor.transforms import ResizeWithPad
+from actor.transforms import Relative, ResizeWithPad
 from actor.weights import ActorConfig
 from predimem.core.episodes import Alternatives, Episode, Frames, list_episodes, load_episodes
 from predimem.core.seeds import refuse_evaluation_seed
@@ -77,6 +77,8 @@ class FrameSet:
     Images are kept in memory as uint8 of the model's image size. Without `in_memory` they are read from the episode
     files and resized for each batch, which gives the same batches.
 
+    relative_to: see `ActorConfig`; all chunks are then relative to the state of their step.
+
     active: each (episode, step) where some prompt has a target.
     idle: each (episode, step) where every prompt means to hold still.
     """
@@ -88,12 +90,16 @@ class FrameSet:
         horizon: int,
         image_size: int,
         in_memory: bool = True,
+        relative_to: tuple[int | None, ...] = (),
     ) -> None:
         self.cameras = tuple(cameras)
         self._resize = ResizeWithPad(image_size)
         self.horizon = horizon
         self.in_memory = in_memory
         self._labels = [_alternatives(episode, horizon, len(self.cameras)) for episode in episodes]
+        if relative_to:
+            pairs = zip(self._labels, episodes, strict=True)
+            self._labels = [_relative(labels, episode.state, Relative(relative_to)) for labels, episode in pairs]
         views = [[episode.images[name] for name in self.cameras] for episode in episodes]
         self._views = [[self._resized(frames) for frames in view] for view in views] if in_memory else views
         self.episodes = [dataclasses.replace(episode, images={}) for episode in episodes]
@@ -201,7 +207,8 @@ def load_frame_sets(
     val = [episode for i, episode in enumerate(episodes) if i % val_every == 0]
     images = sum(len(episode.images[name].images) for episode in episodes for name in cameras)
     in_memory = images * size**2 * 3 <= memory_gb * 1e9
-    return FrameSet(train, cameras, horizon, size, in_memory), FrameSet(val, cameras, horizon, size, in_memory)
+    train_set, val_set = (FrameSet(e, cameras, horizon, size, in_memory, config.relative_to) for e in (train, val))
+    return train_set, val_set
 
 
 def _check(path: Path, episode: Episode, config: ActorConfig) -> None:
@@ -247,6 +254,10 @@ def _alternatives(episode: Episode, horizon: int, num_cameras: int) -> Alternati
     targets_m = np.broadcast_to(unknown, (steps, len(subtasks), 3))
     pixels = np.broadcast_to(unknown, (steps, len(subtasks), num_cameras, 2))
     return Alternatives(subtasks, chunks, valid, targets_m, pixels)
+
+
+def _relative(labels: Alternatives, state: np.ndarray, relative: Relative) -> Alternatives:
+    return dataclasses.replace(labels, chunks=relative(labels.chunks, state[:, None]))
 
 
 def _shift(rng: np.random.Generator, images: np.ndarray, pad: int) -> tuple[np.ndarray, np.ndarray]:

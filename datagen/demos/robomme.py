@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 import time
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -32,7 +33,7 @@ from predimem.envs.robomme.robot import CAMERAS
 from predimem.envs.robomme.suite import RobommeEnvironment
 from predimem.jobs.tasks import Job, Outcome
 
-AFTER_STEPS = 10  # after something begins to be shown it is to be seen well
+AFTER_STEPS = 12  # after something begins to be shown it is to be seen well
 
 
 @dataclass(frozen=True)
@@ -127,12 +128,10 @@ def record(environment: RobommeEnvironment, job: Job, config: RobommeDataConfig)
         rows = EpisodeRows(writer)
         for frame in environment.video:
             rows.add(frame, environment.hold_action(None), WATCH)
-        shown_before, events, result = "", [], None
+        seen, result = list(environment.shown_in_video), None
         for _ in range(environment.horizon):
             action, label = driver.act(observation)
-            if (now := shown(environment.simulation)) != shown_before:
-                events += [len(rows.labels) + AFTER_STEPS] if now else []
-                shown_before = now
+            seen.append(shown(environment.simulation))
             rows.add(observation, action, label)
             result = environment.step(action)
             observation = result.observation
@@ -145,7 +144,7 @@ def record(environment: RobommeEnvironment, job: Job, config: RobommeDataConfig)
             instruction=environment.instruction,
             success=True,
             subtasks=spans(rows.labels),
-            keyframes=rows.keyframes(events, len(environment.video)),
+            keyframes=rows.keyframes(_appearances(seen), len(environment.video)),
             metadata={
                 VIDEO_STEPS: len(environment.video),
                 "driver": config.driver,
@@ -154,6 +153,12 @@ def record(environment: RobommeEnvironment, job: Job, config: RobommeDataConfig)
             },
         )
     return "", len(rows.labels)
+
+
+def _appearances(seen: Sequence[str]) -> list[int]:
+    """A little after something began to be shown that is hidden later: by then it is seen well."""
+    began = (row for row, now in enumerate(seen) if now and now != (seen[row - 1] if row else ""))
+    return [row + AFTER_STEPS for row in began]
 
 
 class _Motions:

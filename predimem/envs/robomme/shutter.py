@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from predimem.envs.robomme.robot import CAMERAS
@@ -15,12 +16,14 @@ class Shutter:
     depend on images.
 
     open: take images whenever the simulation asks for some. every: while it is open, only each so many-th time.
+    on_ask: called whenever the simulation asks, which it does once at each of its steps.
     """
 
     def __init__(self, simulation: Any, every: int = 1):
         """simulation: the unwrapped ManiSkill environment. Its cameras are this one's from now on."""
         self._simulation, self._stock = simulation, simulation._get_obs_sensor_data
         self.open, self.every = True, every
+        self.on_ask: Callable[[], object] = lambda: None
         self._asked = 0
         self._last: dict[str, Any] | None = None
         visual = simulation.obs_mode_struct.visual
@@ -37,6 +40,7 @@ class Shutter:
         return {name: self._last[name]["rgb"][0].cpu().numpy() for name in CAMERAS}
 
     def _ask(self, apply_texture_transforms: bool = True) -> dict[str, Any]:
+        self.on_ask()
         due = self.open and self._asked % self.every == 0
         self._asked += 1
         images = self._last

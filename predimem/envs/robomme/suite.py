@@ -9,6 +9,7 @@ import numpy as np
 
 from predimem.core.types import Observation, StepResult
 from predimem.envs.robomme import package
+from predimem.envs.robomme.events import shown
 from predimem.envs.robomme.labels import SubgoalLabels, put_in_order
 from predimem.envs.robomme.robot import ACTION_DIM, CAMERAS, CONTROL_HZ, check_action, hold_action, resized, state_of
 from predimem.envs.robomme.shutter import Shutter
@@ -78,6 +79,11 @@ class RobommeEnvironment:
         """The conditioning video of the episode, oldest first: steps up to -1. Empty in tasks without one."""
         return self._video
 
+    @property
+    def shown_in_video(self) -> Sequence[str]:
+        """For each frame of `video` what it shows and hides later (`events.shown`)."""
+        return self._shown_in_video
+
     def reset(self, seed: int) -> Observation:
         """Raises ValueError for a seed that stands for no episode."""
         self.close()
@@ -87,7 +93,13 @@ class RobommeEnvironment:
             rendering.decimate(self._env)
         self._shutter = Shutter(self.simulation, self._video_every)
         self._shutter.open = self.camera_every is not None
+        shown_at: dict[int, str] = {}
+        simulation = self.simulation
+        self._shutter.on_ask = lambda: shown_at.update({int(simulation.elapsed_steps): shown(simulation)})
         observed, info = self._env.reset()
+        self._shutter.on_ask = lambda: None
+        steps = self.wrapped.demonstration_data[4]["elapsed_steps"][:-1]
+        self._shown_in_video = tuple(shown_at.get(int(step), "") for step in steps)
         put_in_order(self.simulation)
         self.labels = SubgoalLabels(self.simulation)
         self._instruction = str(info["task_goal"][0])
