@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from actor.transforms import ResizeWithPad
+from actor.transforms import Relative, ResizeWithPad
 from actor.weights import ActorConfig
 from predimem.core.episodes import Alternatives, Episode, Frames, list_episodes, load_episodes
 from predimem.core.seeds import refuse_evaluation_seed
@@ -77,6 +77,8 @@ class FrameSet:
     Images are kept in memory as uint8 of the model's image size. Without `in_memory` they are read from the episode
     files and resized for each batch, which gives the same batches.
 
+    relative_to: see `ActorConfig`; all chunks are then relative to the state of their step.
+
     active: each (episode, step) where some prompt has a target.
     idle: each (episode, step) where every prompt means to hold still.
     """
@@ -88,12 +90,16 @@ class FrameSet:
         horizon: int,
         image_size: int,
         in_memory: bool = True,
+        relative_to: tuple[int | None, ...] = (),
     ) -> None:
         self.cameras = tuple(cameras)
         self._resize = ResizeWithPad(image_size)
         self.horizon = horizon
         self.in_memory = in_memory
         self._labels = [_alternatives(episode, horizon, len(self.cameras)) for episode in episodes]
+        if relative_to:
+            pairs = zip(self._labels, episodes, strict=True)
+            self._labels = [_relative(labels, episode.state, Relative(relative_to)) for labels, episode in pairs]
         views = [[episode.images[name] for name in self.cameras] for episode in episodes]
         self._views = [[self._resized(frames) for frames in view] for view in views] if in_memory else views
         self.episodes = [dataclasses.replace(episode, images={}) for episode in episodes]
@@ -201,7 +207,8 @@ def load_frame_sets(
     val = [episode for i, episode in enumerate(episodes) if i % val_every == 0]
     images = sum(len(episode.images[name].images) for episode in episodes for name in cameras)
     in_memory = images * size**2 * 3 <= memory_gb * 1e9
-    return FrameSet(train, cameras, horizon, size, in_memory), FrameSet(val, cameras, horizon, size, in_memory)
+    train_set, val_set = (FrameSet(e, cameras, horizon, size, in_memory, config.relative_to) for e in (train, val))
+    return train_set, val_set
 
 
 def _check(path: Path, episode: Episode, config: ActorConfig) -> None:
@@ -221,7 +228,8 @@ def _check(path: Path, episode: Episode, config: ActorConfig) -> None:
 
 
 def _alternatives(episode: Episode, horizon: int, num_cameras: int) -> Alternatives:
-    """The episode's alternatives; without any, what was done, as one alternative per subtask.
+    """The episode's alternatives; without any, what was done, as one alternative per subtask. A conditioning video, in
+    which somebody else acts, has none.
 
     Those are views of the actions: written out they would take 10 MB for each episode of 1,000 steps.
     """
@@ -233,10 +241,11 @@ def _alternatives(episode: Episode, horizon: int, num_cameras: int) -> Alternati
                 f"action_horizon is {horizon}: it must not be longer"
             )
         return dataclasses.replace(episode.alternatives, chunks=chunks[:, :, :horizon])
-    subtasks = tuple(dict.fromkeys(span.label for span in episode.subtasks))
+    own = [span for span in episode.subtasks if span.start >= episode.video_steps]
+    subtasks = tuple(dict.fromkeys(span.label for span in own))
     steps, width = len(episode), episode.actions.shape[-1]
     valid = np.zeros((steps, len(subtasks)), bool)
-    for span in episode.subtasks:
+    for span in own:
         valid[span.start : span.end, subtasks.index(span.label)] = True
     ahead = np.pad(episode.actions, ((0, horizon - 1), (0, 0)), mode="edge")  # the last action repeats at the end
     windows = np.lib.stride_tricks.sliding_window_view(ahead, horizon, axis=0).transpose(0, 2, 1)
@@ -245,6 +254,10 @@ def _alternatives(episode: Episode, horizon: int, num_cameras: int) -> Alternati
     targets_m = np.broadcast_to(unknown, (steps, len(subtasks), 3))
     pixels = np.broadcast_to(unknown, (steps, len(subtasks), num_cameras, 2))
     return Alternatives(subtasks, chunks, valid, targets_m, pixels)
+
+
+def _relative(labels: Alternatives, state: np.ndarray, relative: Relative) -> Alternatives:
+    return dataclasses.replace(labels, chunks=relative(labels.chunks, state[:, None]))
 
 
 def _shift(rng: np.random.Generator, images: np.ndarray, pad: int) -> tuple[np.ndarray, np.ndarray]:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from actor.preprocess import Preprocessor
-from actor.transforms import ResizeWithPad
+from actor.transforms import Relative, ResizeWithPad
 from actor.weights import Actor, load_actor
 from predimem.core.progress import stage
 from predimem.core.types import ActionChunk, Observation
@@ -44,6 +44,8 @@ class ActorPolicy:
         inputs = self._preprocess.inputs(images, states, subtasks, self._device)
         noise = torch.cat([self._noise(observation.step) for observation in observations]).to(self._device)
         chunks = self._preprocess.actions(self._model.sample(inputs, noise, self._num_steps))
+        if self.config.relative_to:
+            chunks = Relative(self.config.relative_to).inverse(chunks, states)
         asked = zip(observations, chunks, subtasks, strict=True)
         return [ActionChunk(o.step, self._gated(chunk), subtask) for o, chunk, subtask in asked]
 

@@ -36,6 +36,24 @@ class Unnormalise:
 
 
 @dataclass(frozen=True)
+class Relative:
+    """Absolute positions of joints to distances from where the joints are. entries: see `ActorConfig.relative_to`."""
+
+    entries: tuple[int | None, ...]
+
+    def __call__(self, chunks: np.ndarray, state: np.ndarray) -> np.ndarray:
+        """chunks: [..., H, A]; state: [..., D], with the same leading axes or with 1 in their place."""
+        return (chunks - self._origin(state)).astype(np.float32)
+
+    def inverse(self, chunks: np.ndarray, state: np.ndarray) -> np.ndarray:
+        return (chunks + self._origin(state)).astype(np.float32)
+
+    def _origin(self, state: np.ndarray) -> np.ndarray:
+        columns = [np.zeros_like(state[..., 0]) if entry is None else state[..., entry] for entry in self.entries]
+        return np.stack(columns, -1)[..., None, :]
+
+
+@dataclass(frozen=True)
 class Discretise:
     """[-1, 1] to the integers 0 ... bins-1, as π0.5 writes the state into the prompt.
 

@@ -42,6 +42,9 @@ class ActorConfig:
     tokenizer: a `tokenizer.json` in the weights folder, or the path of a sentencepiece `.model`.
     num_steps: how many Euler steps there are at inference.
     gripper: which number of an action is the gripper's; it becomes -1 or 1. With None it is a number like the others.
+    relative_to: for actions that are absolute positions of joints: for each action the entry of the state that measures
+        the same joint, null for an action that is none. The model then learns how far a joint moves from where it is,
+        a small number, in place of where it moves to. Empty: actions are learned as they are.
     after_grip: chunks end so many steps after the gripper changes, so that the robot looks again.
     noise: the standard deviation of what the flow starts from at inference. Less than the 1 of training gives the
         likelier actions.
@@ -57,6 +60,7 @@ class ActorConfig:
     tokenizer: str = "tokenizer.json"
     num_steps: int = 10
     gripper: int | None = None
+    relative_to: tuple[int | None, ...] = ()
     after_grip: int = 4
     noise: float = 1.0
     base_m: tuple[float, ...] = (0.0, 0.0, 0.0)
@@ -72,6 +76,13 @@ class ActorConfig:
             raise ValueError(f"the model's action_dim {self.model.action_dim} cannot hold {self.action_dim} actions")
         if self.gripper is not None and not 0 <= self.gripper < self.action_dim:
             raise ValueError(f"gripper should be one of the {self.action_dim} actions, counted from 0: {self.gripper}")
+        if self.relative_to and len(self.relative_to) != self.action_dim:
+            raise ValueError(
+                f"relative_to should have an entry for each of the {self.action_dim} actions, null for one that is no "
+                f"position of a joint; got {len(self.relative_to)}"
+            )
+        if any(entry is not None and not 0 <= entry < self.state_dim for entry in self.relative_to):
+            raise ValueError(f"relative_to: the state has the entries 0 to {self.state_dim - 1}: {self.relative_to}")
         if len(self.base_m) != 3:
             raise ValueError(f"base_m should be [x, y, z], got {list(self.base_m)}")
         if self.model.locate and self.state_dim < POSE_DIM:

@@ -13,6 +13,7 @@ from datagen.dagger.agent import check_models
 from datagen.dagger.config import PlannerDaggerConfig
 from datagen.demos.config import GenerationConfig
 from datagen.demos.mikasa import CollectConfig, ExpertWorker, write_summary
+from datagen.demos.robomme import RobommeDataConfig
 from datagen.former_names import todays_kind
 from datagen.generation import run_generation
 from datagen.report import summary
@@ -24,6 +25,7 @@ from predimem.jobs.tasks import Worker
 KINDS: dict[str, Any] = {
     "arena": GenerationConfig,
     "mikasa": CollectConfig,
+    "robomme": RobommeDataConfig,
     "actor_data": ActorDataConfig,
     "dagger": PlannerDaggerConfig,
     "vision_data": VisionDataConfig,
@@ -66,6 +68,10 @@ def make_worker(config: Any) -> Worker:
         from datagen.actor_data.worker import ActorDataWorker
 
         return ActorDataWorker(config)
+    if isinstance(config, RobommeDataConfig):
+        from datagen.demos.robomme import RobommeWorker
+
+        return RobommeWorker(config)
     if isinstance(config, VisionDataConfig):
         from datagen.vision_data.worker import VisionDataWorker
 

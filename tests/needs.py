@@ -30,6 +30,7 @@ class Need:
     found: Callable[[], bool]
     missing: str
     remedy: str
+    optional: bool = False  # what is not in the set-up: without it CI leaves a test out
 
     @property
     def reason(self) -> str:
@@ -42,6 +43,12 @@ def installed(module: str, name: str) -> Need:
 
 NEEDS = {
     "suite": installed("mikasa_robo_suite", "the MIKASA-Robo suite"),
+    "robomme": Need(
+        lambda: find_spec("robomme") is not None,
+        "RoboMME is not installed",
+        "`pip install --no-deps git+https://github.com/RoboMME/robomme_benchmark.git`",
+        optional=True,
+    ),
     "ray": installed("ray", "Ray"),
     "rerun": installed("rerun", "rerun-sdk"),
     "vla_eval": installed("vla_eval", "vla-eval"),

@@ -32,7 +32,9 @@ class OracleSubtasks:
 
 
 class PlannedAgent(Agent, Protocol):
-    """An agent with threads of its own, which `close` ends."""
+    """An agent with threads of its own, which `close` ends. `watch`: see `DualSystemAgent`."""
+
+    def watch(self, observation: Observation) -> None: ...
 
     def close(self) -> None: ...
 
@@ -50,6 +52,10 @@ class OracleSubtaskAgent:
 
     def reset(self, instruction: str, episode_id: str) -> None:
         self._inner.reset(instruction, episode_id)
+
+    def watch(self, observation: Observation) -> None:
+        self._subtasks.record(observation.step, "")
+        self._inner.watch(observation)
 
     def act(self, observation: Observation) -> np.ndarray:
         self._subtasks.record(observation.step, self._true_subtask())
@@ -73,6 +79,9 @@ class EpisodicAgent:
     def reset(self, instruction: str, episode_id: str) -> None:
         self._reset_policy()
         self._inner.reset(instruction, episode_id)
+
+    def watch(self, observation: Observation) -> None:
+        self._inner.watch(observation)
 
     def act(self, observation: Observation) -> np.ndarray:
         return self._inner.act(observation)

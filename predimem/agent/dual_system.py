@@ -118,6 +118,23 @@ class DualSystemAgent:
             actions.append(queued[0])
         return actions
 
+    def watch(self, observation: Observation) -> None:
+        """One frame at which nobody asks for an action: of a conditioning video, whose steps are below 0, or of what a
+        client has seen while it carried out a chunk.
+
+        It goes into the memory. S2 is asked at multiples of `plan_every_steps` and waited for, because such frames come
+        all at once; the keyframes that it nominates count. What it says of subtasks in a video does not: those are
+        somebody else's.
+        """
+        step = observation.step
+        self._clock.begin_tick(step)
+        self._bank.observe(observation)
+        self._take_plan(step)
+        if step % self._config.plan_every_steps == 0:
+            self._asked_step = step
+            self._worker.submit(self._bank.snapshot())
+            self._worker.settle()
+
     def act(self, observation: Observation) -> np.ndarray:
         """One control tick: float32 [A], the action for this step."""
         step = observation.step
@@ -159,6 +176,8 @@ class DualSystemAgent:
 
     def _adopt(self, plan: Plan) -> None:
         self._bank.nominate(plan.keyframe_steps)
+        if plan.step < 0:
+            return
         if (subtask := self._confirmed(plan)) is not None:
             self._subtask, self._plan_step = subtask, plan.step
             self._bank.note_subtask(subtask)

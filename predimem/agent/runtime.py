@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 
 from predimem.core.faults import setup_fault
-from predimem.core.interfaces import Agent, Environment, Subscriber
+from predimem.core.interfaces import Agent, Environment, ShowsVideo, Subscriber
 from predimem.core.types import EpisodeResult, StepResult, Tick
 
 
@@ -28,6 +28,7 @@ def run_episode(
     try:
         observation = environment.reset(seed)
         agent.reset(environment.instruction, episode_id)
+        _show_video(environment, agent)
         for subscriber in subscribers:
             subscriber.on_reset(observation, environment.instruction, episode_id)
         while steps < environment.horizon:
@@ -48,6 +49,14 @@ def run_episode(
     for subscriber in subscribers:
         subscriber.on_end(result)
     return result
+
+
+def _show_video(environment: Environment, agent: Agent) -> None:
+    """Show the agent what the environment shows before the robot may act, where there is such a thing and it looks."""
+    watch = getattr(agent, "watch", None)
+    if watch is not None and isinstance(environment, ShowsVideo):
+        for observation in environment.video:
+            watch(observation)
 
 
 def _result(task: str, agent_name: str, seed: int, steps: int, last: StepResult | None) -> EpisodeResult:

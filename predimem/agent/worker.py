@@ -74,6 +74,12 @@ class PlannerWorker:
             answer, self._answer = self._answer, None
             return answer
 
+    def settle(self) -> None:
+        """Wait until the planner has answered what was submitted, or has failed."""
+        with self._condition:
+            while self._slot is not None or self._running:
+                self._condition.wait()
+
     def close(self) -> None:
         with self._condition:
             self._closed = True

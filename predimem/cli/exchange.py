@@ -252,3 +252,23 @@ def import_from_mikasa(
     from datagen.imports.command import import_mikasa
 
     print(import_mikasa(data, out, subtasks, workers, retry_errors))
+
+
+@import_app.command("robomme")
+def import_robomme_hdf5(
+    data: Annotated[Path, typer.Argument(help="A file record_dataset_<task>.h5 of RoboMME, or a folder with some.")],
+    out: Out,
+    image_px: Annotated[
+        int, typer.Option(help="Scale images to this width and height; 0: leave them as they are.")
+    ] = 128,
+    image_every: Annotated[int, typer.Option(help="Take one image of so many control steps.")] = 5,
+) -> None:
+    """Read RoboMME's released HDF5 files as episodes.
+
+    After Ctrl-C the same command goes on where it was interrupted.
+    """
+    if image_px < 0 or image_every < 1:
+        raise ValueError(f"expected image_px >= 0 and image_every >= 1, got {image_px} and {image_every}")
+    from datagen.export.robomme_import import import_robomme
+
+    print(f"{import_robomme(data, out, image_px or None, image_every)} episodes in {out}")

@@ -20,6 +20,10 @@ def serve(
     ] = None,
     host: Annotated[str | None, typer.Option(help="Address to listen on; default: 127.0.0.1.")] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen on, 0 for any free one; default: 8000.")] = None,
+    protocol: Annotated[
+        str | None,
+        typer.Option(help="What clients speak: `openpi` (default), or `robomme`, as RoboMME's challenge does."),
+    ] = None,
     state_dir: Annotated[
         str | None, typer.Option(help="Folder in which episodes are kept, so that they survive a restart.")
     ] = None,
@@ -47,7 +51,7 @@ def serve(
     ] = None,
     replicas: Annotated[int | None, typer.Option(help="With --ray: how many replicas to run; default: 2.")] = None,
 ) -> None:
-    """Serve planner and actor to robots, in openpi's protocol.
+    """Serve planner and actor to robots, in openpi's protocol or in that of RoboMME's challenge.
 
     After SIGTERM or Ctrl-C the server answers what was asked, and ends.
     """
@@ -62,7 +66,14 @@ def serve(
         raise ValueError(f"serving needs {error.name}: pip install 'predimem[serve]'") from error
 
     access = {"api_key_file": api_key_file, "tls_certificate": tls_certificate, "tls_key": tls_key}
-    given = {"host": host, "port": port, "state.dir": state_dir, "models.device": device, "models.weights": weights}
+    given = {
+        "host": host,
+        "port": port,
+        "protocol": protocol,
+        "state.dir": state_dir,
+        "models.device": device,
+        "models.weights": weights,
+    }
     given |= {"models.planner": planner, "models.actor": actor}
     given |= {"cluster.address": ray, "cluster.replicas": replicas}
     settings = serve_config(config, given | {f"access.{name}": value for name, value in access.items()})

@@ -29,6 +29,7 @@ from predimem.core.frames import EpisodeError, Frames, StoredImages
 from predimem.core.hdf5_file import Hdf5File, uninterrupted
 from predimem.core.progress import watched
 
+VIDEO_STEPS = "video_steps"  # of `Episode.metadata`
 FORMAT = "predimem-episode"
 VERSION = 2
 READABLE = (1, 2)
@@ -98,6 +99,11 @@ class Episode:
     def image_steps(self) -> np.ndarray:
         """bool [T]: at which steps fresh images were taken, by any camera."""
         return np.any([np.zeros(len(self), bool), *(frames.stored for frames in self.images.values())], axis=0)
+
+    @property
+    def video_steps(self) -> int:
+        """How many of the first steps are a conditioning video, in which the robot that is trained did not act."""
+        return int(self.metadata.get(VIDEO_STEPS, 0))
 
     def subtask_at(self, step: int) -> str:
         """The label of the span that holds `step`. Raises IndexError outside all spans."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -86,6 +86,16 @@ class Environment(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class ShowsVideo(Protocol):
+    """An environment that shows something before the robot may act, such as the video of a demonstration."""
+
+    @property
+    def video(self) -> Sequence[Observation]:
+        """What is shown in the episode that was reset last, oldest first; the steps end with -1."""
+        ...
 
 
 @runtime_checkable

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from predimem.core.config import from_dict, read_yaml
+from predimem.core.config import from_dict, merged, read_yaml
 from predimem.core.progress import say
+from predimem.serving import robomme
 from predimem.serving.config import ServeConfig
 from predimem.serving.engine import Engine
 from predimem.serving.logs import log_as_json
@@ -44,6 +45,8 @@ def serve_config(path: str | Path | None, given: Mapping[str, Any]) -> ServeConf
                 place = place.setdefault(parent, {})
             place[last] = value
     data.setdefault("time", {}).setdefault("mode", "real")
+    if data.get("protocol") == "robomme":
+        data = merged(robomme.DEFAULTS, data)
     return from_dict(ServeConfig, data, "options" if path is None else str(path))
 
 

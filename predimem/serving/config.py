@@ -190,6 +190,8 @@ class ClusterConfig:
 class ServeConfig:
     """All that `predimem serve` is told.
 
+    protocol: what clients speak. `openpi`: an observation at a time. `robomme`: RoboMME's challenge, whose client sends
+    all that it has seen since its last question, and whose simulation waits for the answer.
     default_prompt: the task of clients that send none; null: they are refused.
     time: `real`, or `simulated` with its latencies, in which the same observations give the same actions on every
     machine.
@@ -197,6 +199,7 @@ class ServeConfig:
 
     host: str = "127.0.0.1"
     port: int = 8000
+    protocol: Literal["openpi", "robomme"] = "openpi"
     default_prompt: str | None = None
     models: ModelsConfig = field(default_factory=ModelsConfig)
     robot: RobotConfig = field(default_factory=RobotConfig)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from predimem.core.types import Frame, MemorySnapshot, Observation
-from predimem.serving import wire
+from predimem.serving import robomme, wire
 from predimem.serving.accounts import accounted
 from predimem.serving.config import ServeConfig
 from predimem.serving.metadata import metadata
@@ -40,6 +40,8 @@ class Engine:
 
     def __init__(self, config: ServeConfig, served: Served):
         check_robot(config.robot, served.robot)
+        if config.protocol == "robomme":
+            robomme.check_models(served.robot)
         self.config = config
         self.served = served
         self.metrics = Metrics()
@@ -116,7 +118,13 @@ class Engine:
             message = wire.unpack(data, self.config.limits.array_bytes)
         except wire.WireError as error:
             raise Refusal("malformed", str(error)) from None
-        request = read_request(message, self.served.robot, self.config.limits)
+        if self.config.protocol == "robomme":
+            if robomme.is_reset(message):
+                self.sessions.end(client, None, "ended")
+                return wire.pack(robomme.RESET_FINISHED)
+            request = robomme.read_request(message, client, self.served.robot, self.config)
+        else:
+            request = read_request(message, self.served.robot, self.config.limits)
         read_s = time.perf_counter()
         reply = self._end(client, request) if request.done else self._act(client, request, arrived_s)
         done_s = time.perf_counter()

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from predimem.core.types import Observation
 from predimem.serving.config import LimitsConfig
 from predimem.serving.images import read_image
 from predimem.serving.refusal import Refusal
@@ -41,6 +42,8 @@ class Request:
     deadline_s: the time from its arrival in which an answer is of use.
     done: the episode is over, and there is nothing to answer. success: how it ended; None where nobody says.
     instead_of_prompt: where no prompt came, the name of a field that may be meant to be it.
+    watched: what was seen since the last request, oldest first and this observation last, by a client whose time stands
+    still while it waits: the planner is waited for. None for all others.
     """
 
     images: Mapping[str, np.ndarray]
@@ -54,6 +57,7 @@ class Request:
     done: bool = False
     success: bool | None = None
     instead_of_prompt: str | None = None
+    watched: tuple[Observation, ...] | None = None
 
 
 def read_request(message: Any, robot: RobotSpec, limits: LimitsConfig) -> Request:

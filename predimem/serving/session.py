@@ -134,7 +134,8 @@ class Session:
             self._standing = Standing(True, min(stored.image_steps, default=0), warning)
         else:
             self._key = store.begin(self.episode_id, prompt) if store is not None else None
-            self._standing = Standing(False, request.step or 0, warning)
+            first = request.watched[0].step if request.watched else request.step or 0
+            self._standing = Standing(False, first, warning)
         self._instruction = prompt
         self._parts.metrics.episodes.labels("resumed" if stored else "begun").inc()
         log.info(
@@ -168,6 +169,8 @@ class Session:
         self._parts.policy.admit()
         self._policy.deadline_s = deadline_s
         self._hold.see(request.state)
+        for watched in request.watched or ():
+            self._agent.watch(watched)
         time_s = step / self._parts.config.robot.control_hz
         action = self._agent.act(Observation(step, request.images, request.state, time_s))
         tick = self._agent.last_tick

@@ -56,7 +56,7 @@ def test_help_needs_neither_torch_nor_a_simulator():
     [
         (["eval", "--tasks", "x", "--agent", "clever"], "unknown agent 'clever'; there are: predimem"),
         (["eval", "--tasks", "x", "--weights", "nowhere"], "no weights for 'planner' in nowhere"),
-        (["eval", "--tasks", "x", "--suite", "y"], "unknown benchmark 'y'; there are: mikasa, arena"),
+        (["eval", "--tasks", "x", "--suite", "y"], "unknown benchmark 'y'; there are: mikasa, arena, robomme"),
         (["eval", "--tasks", "x", "--agent", "random", "--episodes", "0"], "episodes: expected at least 1"),
         (["eval", "--agent", "random"], "mikasa: say which --tasks to play"),
         (["eval", "--benchmark", "arena", "--rendering", "fast"], "unknown key 'rendering'; ArenaOptions"),

@@ -1,0 +1,48 @@
+"""The rows of an episode of RoboMME as they go to its file, whoever made them, and its keyframes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from predimem.core.episodes import EpisodeWriter
+from predimem.core.types import Observation
+from predimem.envs.robomme.robot import OPENING
+
+HELD_BELOW_M = 0.07  # the opening of a gripper that is not open
+WITHIN_STEPS = 4  # keyframes that are no further apart are one
+
+
+class EpisodeRows:
+    """Hands an episode to its file. Images that are the very ones of the row before are not stored again."""
+
+    def __init__(self, writer: EpisodeWriter):
+        self._writer = writer
+        self._images: Mapping[str, np.ndarray] | None = None
+        self._openings: list[float] = []
+        self.labels: list[str] = []
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def add(self, observation: Observation, action: np.ndarray, label: str) -> None:
+        fresh = observation.images is not self._images
+        self._writer.add(observation.images if fresh else None, observation.state, action)
+        self._images = observation.images
+        self._openings.append(float(observation.state[OPENING].sum()))
+        self.labels.append(label)
+
+    def keyframes(self, events: Iterable[int], video_steps: int) -> tuple[int, ...]:
+        """Where the subtask changes, and at `events`. A video has no subtasks: there, its first frame and where the
+        gripper begins to close or to open."""
+        labels = self.labels
+        found = {step for step in range(1, len(labels)) if labels[step] != labels[step - 1]} | set(events)
+        if video_steps:
+            closed = np.array(self._openings[:video_steps]) < HELD_BELOW_M
+            found |= {0, *(np.flatnonzero(closed[1:] != closed[:-1]) + 1).tolist()}
+        kept: list[int] = []
+        for step in sorted(step for step in found if step < len(labels)):
+            if not kept or step - kept[-1] > WITHIN_STEPS:
+                kept.append(int(step))
+        return tuple(kept)

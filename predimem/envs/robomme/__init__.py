@@ -1,0 +1,1 @@
+"""RoboMME: sixteen tasks that need memory, played through the benchmark's own environment builder."""
