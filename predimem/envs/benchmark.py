@@ -22,6 +22,7 @@ from predimem.core.suggestions import did_you_mean
 BENCHMARKS = {
     "mikasa": "predimem.envs.mikasa.benchmark:MIKASA",
     "arena": "predimem.envs.arena.benchmark:ARENA",
+    "base": "predimem.envs.base.benchmark:BASE",
 }
 FILE_OBJECT = "BENCHMARK"  # what a file that is named by its path defines
 
