@@ -11,6 +11,7 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -92,6 +93,8 @@ class Benchmark(Protocol):
     where there is none.
     options: the dataclass of `environment:`.
     experts: what knows the true state, see `Experts`.
+    agents: trained agents that are no planner and actor, name -> "module:function", from (name, environment, root of
+    the weights or None for the shipped ones) to an `Agent`.
     long_episodes: episodes last minutes, so that films are sped up and traces are kept of few.
     heeds_requests: whether `make_environment` heeds the request, so that an environment serves only agents that request
     the same.
@@ -102,6 +105,7 @@ class Benchmark(Protocol):
     config: str | None = None
     options: type[EnvironmentOptions] = EnvironmentOptions
     experts: Experts = Experts()
+    agents: Mapping[str, str] = MappingProxyType({})
     long_episodes: bool = False
     heeds_requests: bool = False
     environments_kept: int | None = None

@@ -11,6 +11,7 @@ from predimem.envs.base.game import GameEnvironment
 from predimem.envs.benchmark import Benchmark, EnvironmentRequest, Experts
 
 VERSION = "1"
+AGENTS = ("bank", "bank-novelty", "no-keyframes", "frame-stack", "gru")
 
 
 class BaseBenchmark(Benchmark):
@@ -18,6 +19,7 @@ class BaseBenchmark(Benchmark):
 
     name = "base"
     experts = Experts(agents={"oracle": "predimem.envs.base.oracle:Oracle"})
+    agents: Mapping[str, str] = dict.fromkeys(AGENTS, "actor.memory_head.agent:make_agent")
 
     def version(self) -> str:
         return ", ".join(filter(None, (f"base {VERSION}", packages.versions())))
@@ -35,7 +37,7 @@ class BaseBenchmark(Benchmark):
         return tasks.check_task(task)
 
     def make_environment(self, task: str, options: Any, request: EnvironmentRequest) -> Environment:
-        return GameEnvironment(task, tasks.make_game(task))
+        return GameEnvironment(task, tasks.make_game(task), tasks.family_name(task))
 
     def horizon(self, task: str) -> int | None:
         found = tasks.family_of(task)
@@ -45,7 +47,7 @@ class BaseBenchmark(Benchmark):
         """By family: the same task with different delays, or levels of difficulty."""
         families: dict[str, list[str]] = {}
         for task in tasks_played:
-            families.setdefault(tasks.family_name(task), []).append(task)
+            families.setdefault("Numpad" if task in tasks.NUMPADS else tasks.family_name(task), []).append(task)
         return families
 
 

@@ -75,8 +75,9 @@ class GameEnvironment:
 
     control_hz = CONTROL_HZ
 
-    def __init__(self, task: str, game: Game):
-        self.task, self.game = task, game
+    def __init__(self, task: str, game: Game, family: str = ""):
+        """family: what tasks that one agent is trained for have in common."""
+        self.task, self.game, self.family = task, game, family or task
         self.instruction, self.horizon, self.action_dim = game.instruction, game.horizon, game.action_dim
         self._step, self._return = 0, 0.0
 

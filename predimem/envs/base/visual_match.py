@@ -88,6 +88,12 @@ class VisualMatch:
 
     def _enter(self, plan: tuple[str, ...], at: tuple[int, int]) -> None:
         self._walls, self._at = np.array([[c == "#" for c in row] for row in plan]), at
+        self._empty = np.zeros((len(plan) + 2 * SIGHT, len(plan[0]) + 2 * SIGHT, 3), np.uint8)
+        inside = self._empty[SIGHT:-SIGHT, SIGHT:-SIGHT]
+        inside[self._walls] = COLOURS[self._order[self._target]] if plan is CELL else WALL
+        if plan is HALL:
+            for pad, colour in zip(PADS, self._order, strict=True):
+                inside[pad] = COLOURS[colour]
 
     def _enter_room(self) -> None:
         free = [(row, column) for row in range(1, 6) for column in range(1, 10)]
@@ -105,18 +111,11 @@ class VisualMatch:
     def _seen(self) -> Seen:
         while self._eaten and self._eaten[0][0] <= self._step:
             self._apples.add(self._eaten.popleft()[1])
-        picture = np.zeros((*self._walls.shape, 3), np.uint8)
-        picture[self._walls] = WALL
-        if self._step < CUE_STEPS:
-            picture[self._walls] = COLOURS[self._order[self._target]]
-        elif self._choosing:
-            for pad, colour in zip(PADS, self._order, strict=True):
-                picture[pad] = COLOURS[colour]
-        else:
-            for apple in self._apples:
-                picture[apple] = APPLE
-        picture[self._at] = AGENT
-        around = np.pad(picture, ((SIGHT, SIGHT), (SIGHT, SIGHT), (0, 0)))
+        picture = self._empty.copy()
+        if CUE_STEPS <= self._step < CUE_STEPS + self.delay:
+            for row, column in self._apples:
+                picture[row + SIGHT, column + SIGHT] = APPLE
         row, column = self._at
-        view = around[row : row + 2 * SIGHT + 1, column : column + 2 * SIGHT + 1]
-        return Seen(np.zeros(0, np.float32), np.ascontiguousarray(view))
+        picture[row + SIGHT, column + SIGHT] = AGENT
+        view = picture[row : row + 2 * SIGHT + 1, column : column + 2 * SIGHT + 1]
+        return Seen(np.zeros(0, np.float32), view.copy())
