@@ -16,7 +16,6 @@ from predimem.envs.base import tasks
 from predimem.envs.base.game import GameEnvironment, Solved
 
 if TYPE_CHECKING:
-    from actor.memory_head.config import HeadTraining
     from actor.memory_head.head import Head
     from actor.memory_head.lessons import Lesson
 
@@ -41,8 +40,7 @@ def train_base(
     Raises ValueError for an unknown agent, and for a task without a teacher.
     """
     from actor.memory_head.agent import weights_name
-    from actor.memory_head.config import HEADS, HeadTraining
-    from actor.memory_head.train import train_head
+    from actor.memory_head.config import HEADS
 
     if unknown := [name for name in agents if name not in HEADS]:
         raise ValueError(f"unknown agent {unknown[0]!r}; those that can be trained are: {', '.join(HEADS)}")
@@ -53,13 +51,29 @@ def train_base(
     for family, members in families.items():
         lessons, actions = teach(members)
         for name in agents:
-            config = HEADS[name] if memory is None else replace(HEADS[name], memory=memory)
-            training = HeadTraining(steps=steps or STEPS.get(family, OTHER_STEPS), seed=seed)
-            head = train_head(lessons, actions, config, training, f"{name} for {family}")
+            head = train_one(family, lessons, actions, name, seed, steps, memory)
             head.save(out / weights_name(family, name))
             made.append(out / weights_name(family, name))
             say(f"{name} for {family}: {head.parameters:,} parameters, loss {head.trained['loss']:.3f} -> {made[-1]}")
     return made
+
+
+def train_one(
+    family: str,
+    lessons: dict[str, list[Lesson]],
+    actions: int,
+    name: str,
+    seed: int,
+    steps: int | None = None,
+    memory: MemoryConfig | None = None,
+) -> Head:
+    """The agent `name`, trained on the lessons of `teach`."""
+    from actor.memory_head.config import HEADS, HeadTraining
+    from actor.memory_head.train import train_head
+
+    config = HEADS[name] if memory is None else replace(HEADS[name], memory=memory)
+    training = HeadTraining(steps=steps or STEPS.get(family, OTHER_STEPS), seed=seed)
+    return train_head(lessons, actions, config, training, f"{name} for {family}")
 
 
 def own_memory(place: str) -> MemoryConfig:
