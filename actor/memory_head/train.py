@@ -24,7 +24,10 @@ from actor.memory_head.nets import Decision
 from actor.memory_head.replay import Remembered, everything, kept, nothing
 from predimem.core.progress import Bar
 
-NEEDED_SHARE, NEEDED_LEAST = 0.25, 0.02  # a frame is worth keeping if decisions rest on it about as much as on any other
+NEEDED_SHARE, NEEDED_LEAST = (
+    0.25,
+    0.02,
+)  # a frame is worth keeping if decisions rest on it about as much as on any other
 FOCUS = 0.03  # how much the entropy of the attention counts in the loss
 
 

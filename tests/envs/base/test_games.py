@@ -35,7 +35,9 @@ def test_the_teacher_always_succeeds(task: str) -> None:
     assert all(play(environment, seed, teacher=True) for seed in range(5))
 
 
-@pytest.mark.parametrize(("task", "low", "high"), [("TMaze10", 0, 0), ("MemoryLength10", 0.3, 0.7), ("Numpad3x3-4", 0, 0.1)])
+@pytest.mark.parametrize(
+    ("task", "low", "high"), [("TMaze10", 0, 0), ("MemoryLength10", 0.3, 0.7), ("Numpad3x3-4", 0, 0.1)]
+)
 def test_without_memory_chance_decides(task: str, low: float, high: float) -> None:
     environment = GameEnvironment(task, tasks.make_game(task))
     assert low <= np.mean([play(environment, seed, teacher=False) for seed in range(60)]) <= high

@@ -72,5 +72,7 @@ def test_images_are_pixels() -> None:
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "popgym", None)
-    with pytest.raises(MissingPackage, match=r"popgym-RepeatFirstEasy-v0 needs the package popgym.*pip install 'predimem"):
+    with pytest.raises(
+        MissingPackage, match=r"popgym-RepeatFirstEasy-v0 needs the package popgym.*pip install 'predimem"
+    ):
         tasks.make_game("popgym-RepeatFirstEasy-v0")
