@@ -29,13 +29,14 @@ class RecentWindow:
         return self._frames[-1] if self._frames else None
 
     def add(self, observation: Observation) -> Frame:
-        """Take in one control step; the frame that holds its images. Raises ValueError unless steps increase."""
+        """Take in one control step; the frame that holds what was sensed. Raises ValueError unless steps increase."""
         if self._frames and observation.step <= self._frames[-1].step:
             raise ValueError(
                 f"observations must come in order: got step {observation.step} after "
                 f"{self._frames[-1].step}; call reset() between episodes"
             )
-        frame = Frame(observation.step, observation.time_s, frozen_images(observation.images))
+        state = _read_only(observation.state)
+        frame = Frame(observation.step, observation.time_s, frozen_images(observation.images), state)
         self._frames.append(frame)
         return frame
 

@@ -9,6 +9,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 UV_VERSION=0.13.8
 MIKASA_VERSION=1.0.0
+MEMORY_GYM_VERSION=1.0.2
 VENV=.venv
 STAMP=$VENV/.setup-stamp
 SWIFTSHADER=$VENV/share/predimem/swiftshader
@@ -97,7 +98,9 @@ install_packages() {
   say "installing the pinned packages (downloads 3.8 GB, takes 8.5 GB on disk; minutes, depending on the network)"
   "$uv" pip install $quiet --python $VENV/bin/python -c constraints.txt -e '.[dev]'
   # The suite pins old versions of everything but runs on those of constraints.txt.
-  "$uv" pip install $quiet --python $VENV/bin/python --no-deps "mikasa-robo-suite==$MIKASA_VERSION"
+  # Memory Gym pins a Gymnasium and a pygame that others here do not share.
+  "$uv" pip install $quiet --python $VENV/bin/python --no-deps "mikasa-robo-suite==$MIKASA_VERSION" \
+    "memory-gym==$MEMORY_GYM_VERSION"
   say "packages installed in $((SECONDS - started)) s"
 }
 

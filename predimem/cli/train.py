@@ -100,6 +100,32 @@ def train_arena(
     print(f"weights in {made}: predimem eval --config configs/eval/arena.yaml --weights {made}")
 
 
+@app.command("base")
+def train_base_heads(
+    tasks: Annotated[
+        str, typer.Option(help="Tasks of MIKASA-Base, comma-separated; those of a family share an agent.")
+    ] = "TMaze10,TMaze30,TMaze100,TMaze300,TMaze1000",
+    agents: Annotated[
+        str, typer.Option("--agent", "--agents", help="Which agents to train, comma-separated.")
+    ] = "bank,gru,frame-stack",
+    out: Annotated[Path, typer.Option(help="The root of weights that the command writes into.")] = Path("runs/base"),
+    seed: Annotated[int, typer.Option(help="Seed of the training.")] = 0,
+    steps: Annotated[int | None, typer.Option(help="Steps of the optimiser; default: as the tasks need.")] = None,
+    memory: Annotated[
+        str | None, typer.Option(help="A memory of your own in place of the memory bank: `my_memory.py:MyMemory`.")
+    ] = None,
+) -> None:
+    """Train small policies that read the memory bank, and those to compare with, for MIKASA-Base: minutes on a CPU."""
+    from predimem.core.progress import stage
+
+    with stage("loading PyTorch"):
+        import torch  # noqa: F401
+
+        from predimem.pipelines.base_heads import own_memory, train_base
+    train_base(split(tasks), split(agents), out, seed, steps, None if memory is None else own_memory(memory))
+    print(f"weights in {out}: predimem eval --benchmark base --tasks {tasks} --agents {agents} --weights {out}")
+
+
 @app.command("actor")
 def train_actor(
     config: Annotated[Path, typer.Option(help="YAML file that says how to train, see configs/actor/.")],

@@ -32,11 +32,15 @@ class Observation:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """The images of one timestep as the memory keeps them: read-only views, never copies."""
+    """The images of one timestep as the memory keeps them: read-only views, never copies.
+
+    state: float32 [D], the observation's; None where only images were kept.
+    """
 
     step: int
     time_s: float
     images: Mapping[str, np.ndarray]
+    state: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)

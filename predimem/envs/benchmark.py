@@ -11,6 +11,7 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -23,6 +24,7 @@ BENCHMARKS = {
     "mikasa": "predimem.envs.mikasa.benchmark:MIKASA",
     "arena": "predimem.envs.arena.benchmark:ARENA",
     "robomme": "predimem.envs.robomme.benchmark:ROBOMME",
+    "base": "predimem.envs.base.benchmark:BASE",
 }
 FILE_OBJECT = "BENCHMARK"  # what a file that is named by its path defines
 
@@ -92,6 +94,8 @@ class Benchmark(Protocol):
     where there is none.
     options: the dataclass of `environment:`.
     experts: what knows the true state, see `Experts`.
+    agents: trained agents that are no planner and actor, name -> "module:function", from (name, environment, root of
+    the weights or None for the shipped ones) to an `Agent`.
     long_episodes: episodes last minutes, so that films are sped up and traces are kept of few.
     heeds_requests: whether `make_environment` heeds the request, so that an environment serves only agents that request
     the same.
@@ -102,6 +106,7 @@ class Benchmark(Protocol):
     config: str | None = None
     options: type[EnvironmentOptions] = EnvironmentOptions
     experts: Experts = Experts()
+    agents: Mapping[str, str] = MappingProxyType({})
     long_episodes: bool = False
     heeds_requests: bool = False
     environments_kept: int | None = None

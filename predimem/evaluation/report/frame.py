@@ -12,8 +12,10 @@ from PIL import Image, ImageDraw, ImageFont
 
 from predimem.core.types import EpisodeResult, Observation, Tick
 from predimem.evaluation.analysis.stages import PANEL_PX, Stage, draw_stage_marks, draw_stages
+from predimem.evaluation.report.state_image import state_image
 
 CAMERA_PX = 384
+GRID_PX = 16  # an image this narrow is a grid, whose cells are shown as they are
 GAP = 8
 INK, FAINT, PAPER, PANEL = (236, 236, 232), (150, 152, 158), (18, 19, 23), (34, 36, 42)
 GOOD, BAD, WARN = (84, 190, 120), (228, 92, 84), (232, 170, 64)
@@ -74,7 +76,8 @@ class FrameDrawer:
     def draw(self, scene: Scene) -> np.ndarray:
         """uint8 [H, W, 3], with an even height and width."""
         layout = self._layout
-        cameras = [self._enlarged(image) for image in scene.observation.images.values()]
+        images = scene.observation.images or {"state": state_image(scene.observation.state)}
+        cameras = [self._enlarged(image) for image in images.values()]
         listed = scene.stages if not layout.narrow else ()
         cameras_width = sum(c.width for c in cameras) + GAP * (len(cameras) + 1)
         width = max(cameras_width + (PANEL_PX if listed else 0), 640)
@@ -89,7 +92,7 @@ class FrameDrawer:
         if marks:
             draw_stage_marks(draw, 10, head - marks, scene.stages)
         x = GAP
-        for camera, name in zip(cameras, scene.observation.images, strict=True):
+        for camera, name in zip(cameras, images, strict=True):
             canvas.paste(camera, (x, head))
             draw.text((x + 6, head + 4), name.replace("_", " "), INK, font(13), stroke_width=2, stroke_fill=PAPER)
             x += camera.width + GAP
@@ -106,7 +109,8 @@ class FrameDrawer:
     def _enlarged(self, image: np.ndarray) -> Image.Image:
         height, width = image.shape[:2]
         scale = self._layout.scale or max(1, CAMERA_PX // width)
-        return Image.fromarray(image).resize((width * scale, height * scale), Image.Resampling.BICUBIC)
+        smooth = Image.Resampling.NEAREST if width <= GRID_PX else Image.Resampling.BICUBIC
+        return Image.fromarray(image).resize((width * scale, height * scale), smooth)
 
     def _draw_head(self, draw: ImageDraw.ImageDraw, width: int, instruction: Sequence[str], scene: Scene) -> None:
         draw.text((10, 8), self._title, FAINT, font(14))

@@ -52,6 +52,8 @@ class AgentFactory:
             return self._planned(self._config.agent_configs[name], environment)
         if name == RANDOM:
             return RandomAgent(environment.action_dim)
+        if name in self._benchmark.agents:
+            return load_expert(self._benchmark.agents[name])(name, environment, self._config.weights)
         return ExpertAgent(load_expert(self._benchmark.experts.agents[name])(environment))
 
     def load(self, name: str) -> None:

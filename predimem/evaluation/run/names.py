@@ -20,7 +20,7 @@ RANDOM, ARENA = "random", "arena"
 def check_agents(names: Sequence[str], benchmark: str, configs: Mapping[str, Any]) -> None:
     """Raises ValueError for an agent that does not play this benchmark, and names those that do."""
     played = load_benchmark(benchmark)
-    own = (*played.experts.agents, RANDOM)
+    own = (*played.experts.agents, *played.agents, RANDOM)
     for name in names:
         if name not in (*configs, *own):
             hint = "" if played.config is None else f"; the agents of {played.name} are in {played.config}"
