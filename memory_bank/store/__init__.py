@@ -21,6 +21,7 @@ from memory_bank.store.records import (
     robot_of,
 )
 from memory_bank.store.store import MemoryStore
+from memory_bank.store.transfer import export_session, import_session
 
 __all__ = [
     "Hit",
@@ -40,6 +41,8 @@ __all__ = [
     "StoredFailure",
     "StoredKeyframe",
     "StoredPlan",
+    "export_session",
+    "import_session",
     "is_address",
     "open_store",
     "robot_of",

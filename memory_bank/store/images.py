@@ -22,6 +22,8 @@ Pngs = Mapping[tuple[int, int], bytes]  # (step, camera) -> file
 
 
 class Images(ABC):
+    in_database: bool
+
     @abstractmethod
     def write(self, key: int, pngs: Pngs) -> None:
         """Before the transaction. Raises OSError."""
@@ -45,6 +47,8 @@ class Images(ABC):
 
 class FolderImages(Images):
     """`pictures/<episode>/<step>-<camera>.png`. sync: wait for the disk."""
+
+    in_database = False
 
     def __init__(self, folder: Path, sync: bool):
         self._folder, self._sync = folder, sync
@@ -109,6 +113,8 @@ class FolderImages(Images):
 
 class TableImages(Images):
     """Rows of the database, which go with their episode."""
+
+    in_database = True
 
     def __init__(self, database: Database):
         self._database = database

@@ -123,6 +123,17 @@ class StoreReader:
         vectors = [self.database.unpack(row[-1]) for row in rows]
         return [_keyframe(row[:-1]) for row in rows], np.stack(vectors) if rows else np.zeros((0, 0), np.float16)
 
+    def embedding_of(self, keyframe: int, model: str) -> np.ndarray:
+        """float16 [D] of a keyframe (its id). Raises StoreError where it has none of this model."""
+        with self.database.reading() as read:
+            rows = read(
+                "SELECT v.vector FROM embeddings v JOIN models m ON m.id = v.model WHERE v.keyframe = ? AND m.name = ?",
+                (keyframe, model),
+            )
+        if not rows:
+            raise StoreError(f"the store has no keyframe {keyframe} with an embedding of the model {model!r}")
+        return self.database.unpack(rows[0][0])
+
     def models(self) -> dict[str, int]:
         """The models that embeddings are of -> their number of dimensions."""
         with self.database.reading() as read:
@@ -211,6 +222,8 @@ def _episode(read: Link, row: Row) -> StoredEpisode:
 
 
 def _keyframe(row: Sequence[Any]) -> StoredKeyframe:
-    begin: Any
-    *begin, cameras, subtask, nominated = row
-    return StoredKeyframe(*begin, tuple(json.loads(cameras)), subtask, bool(nominated))
+    id_, key, episode_id, robot, session, instruction, step, time_s, at_s, cameras, subtask, nominated = row
+    names = tuple(json.loads(cameras))
+    return StoredKeyframe(
+        id_, key, episode_id, robot, session, instruction, step, time_s, at_s, names, subtask, bool(nominated)
+    )

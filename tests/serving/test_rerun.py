@@ -88,5 +88,5 @@ def test_a_demonstration(tmp_path: Path) -> None:
 def test_what_is_not_there(state_dir: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"no episode 'x'; the last ones are: arm/1"):
         recording_of_kept(state_dir, "x", 20)
-    with pytest.raises(ValueError, match=r"holds no episodes\.db"):
+    with pytest.raises(ValueError, match=r"holds no memory store"):
         recording_of_kept(tmp_path, "x", 20)
