@@ -18,6 +18,10 @@ from memory_bank.store.records import StoreFault
 Row = tuple[Any, ...]
 
 
+def one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
 class Link(ABC):
     """A connection within a transaction."""
 
@@ -107,7 +111,7 @@ class Database(ABC):
                 raise
             self._give_back(link)
         except self.errors as error:
-            raise StoreFault(f"the memory store failed: {error}") from error
+            raise StoreFault(f"the memory store failed: {one_line(error)}") from error
 
     def _take(self) -> Link:
         with self._guard:

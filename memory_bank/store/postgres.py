@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from memory_bank.store.database import Database, Link, Row
+from memory_bank.store.database import Database, Link, Row, one_line
 from memory_bank.store.records import EVERYTHING, Scope, StoreError
 from memory_bank.store.scope import KEYFRAMES, where
 from memory_bank.store.search import Found, Searcher
@@ -62,7 +62,9 @@ class PostgresDatabase(Database):
             self._create_schema()
         except psycopg.Error as error:
             place = address.rpartition("@")[2]
-            raise StoreError(f"{place} cannot be used: {error}; see whether it runs and lets you in") from error
+            raise StoreError(
+                f"{place} cannot be used: {one_line(error)}; see whether it runs and lets you in"
+            ) from error
 
     def connect(self) -> PostgresLink:
         connection = self._connect()
@@ -103,8 +105,8 @@ class PostgresDatabase(Database):
                         connection.execute("CREATE EXTENSION vector SCHEMA public")
                 except self._psycopg.Error as error:
                     raise StoreError(
-                        f"the database has no pgvector: {error}; install it (Debian: postgresql-17-pgvector), and let "
-                        "an administrator run CREATE EXTENSION vector"
+                        f"the database has no pgvector: {one_line(error)}; install it (Debian: postgresql-17-pgvector) "
+                        "and let an administrator run CREATE EXTENSION vector"
                     ) from error
             [(version,)] = connection.execute(asked).fetchall()
             if tuple(int(part) for part in version.split(".")[:2]) < NEEDS_PGVECTOR:

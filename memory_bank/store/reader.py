@@ -115,13 +115,16 @@ class StoreReader:
         """The keyframes that have an embedding of this model, oldest first, and float16 [n, D], of length 1 each."""
         condition, values = where(scope)
         with self.database.reading() as read:
+            dims = read("SELECT dim FROM models WHERE name = ?", (model,))
             rows = read(
                 f"SELECT {_KEYFRAME}, v.vector FROM {KEYFRAMES} JOIN embeddings v ON v.keyframe = k.id "
                 f"JOIN models m ON m.id = v.model WHERE m.name = ? AND {condition} ORDER BY k.at_s, k.id",
                 (model, *values),
             )
-        vectors = [self.database.unpack(row[-1]) for row in rows]
-        return [_keyframe(row[:-1]) for row in rows], np.stack(vectors) if rows else np.zeros((0, 0), np.float16)
+        vectors = np.zeros((len(rows), dims[0][0] if dims else 0), np.float16)
+        for place, row in enumerate(rows):
+            vectors[place] = self.database.unpack(row[-1])
+        return [_keyframe(row[:-1]) for row in rows], vectors
 
     def embedding_of(self, keyframe: int, model: str) -> np.ndarray:
         """float16 [D] of a keyframe (its id). Raises StoreError where it has none of this model."""
