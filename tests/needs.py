@@ -37,6 +37,12 @@ class Need:
         return f"{self.missing}: {self.remedy}"
 
 
+def has_postgres() -> bool:
+    from tests.memory_bank.store.postgres import find_server
+
+    return find_server() is not None
+
+
 def installed(module: str, name: str) -> Need:
     return Need(lambda: find_spec(module) is not None, f"{name} is not installed", "`make setup`")
 
@@ -56,6 +62,12 @@ NEEDS = {
         has_driver,
         "no Vulkan driver was found",
         "`make setup` gets one, and `predimem doctor` says what it met",
+    ),
+    "faiss": installed("faiss", "faiss"),
+    "postgres": Need(
+        has_postgres,
+        "no PostgreSQL with pgvector was found",
+        "`make setup` gets one, or `apt-get install postgresql-17-pgvector`",
     ),
     "browser": Need(
         lambda: find_browser() is not None,

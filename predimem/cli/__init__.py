@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from typer.core import TyperGroup
 
-from predimem.cli import data, demo, evaluation, exchange, make, play, serve, skills, tasks, train, verify
+from predimem.cli import data, demo, evaluation, exchange, make, memory, play, serve, skills, tasks, train, verify
 from predimem.cli.faults import explain
 from predimem.core.faults import SetupError, setup_fault
 
@@ -78,6 +78,7 @@ app.command("eval", rich_help_panel=EVALUATE)(evaluation.evaluate)
 app.command("harness", rich_help_panel=EVALUATE)(evaluation.harness)
 app.command("skills", rich_help_panel=EVALUATE)(skills.play_skills)
 app.command("serve", rich_help_panel=SERVE)(serve.serve)
+app.add_typer(memory.app, name="memory", rich_help_panel=SERVE)
 
 
 def main() -> None:

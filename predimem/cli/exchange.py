@@ -112,22 +112,26 @@ def export_to_lerobot(
 @export_app.command("rerun")
 def export_to_rerun(
     episode: Annotated[
-        str, typer.Argument(help="The file of an episode; with --state-dir the id of a served episode.")
+        str, typer.Argument(help="The file of an episode; with --store or --state-dir the id of a served episode.")
     ],
     out: Annotated[Path, typer.Option(help="The file to write, such as episode.rrd.")],
     state_dir: Annotated[Path | None, typer.Option(help="Folder in which `predimem serve` keeps episodes.")] = None,
+    store: Annotated[
+        str | None, typer.Option(help="The memory store in place of it: a folder, or postgresql://...")
+    ] = None,
     control_hz: Annotated[float, typer.Option(help="How many control steps a served episode has in a second.")] = 20.0,
 ) -> None:
     """Write one episode for the Rerun viewer, which shows images, subtasks, keyframes and numbers over time."""
     check_file(out)
     from predimem.serving.rerun import recording_of_episode, recording_of_kept, write_rerun
 
-    if state_dir is None:
+    place = store or state_dir
+    if place is None:
         from predimem.core.episodes import load_episode
 
         recording = recording_of_episode(load_episode(episode))
     else:
-        recording = recording_of_kept(state_dir, episode, control_hz)
+        recording = recording_of_kept(place, episode, control_hz)
     print(f"{write_rerun(recording, out)}: open it with `rerun {out}`")
 
 

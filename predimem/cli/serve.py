@@ -27,6 +27,13 @@ def serve(
     state_dir: Annotated[
         str | None, typer.Option(help="Folder in which episodes are kept, so that they survive a restart.")
     ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option(
+            help="Address of a PostgreSQL database for it instead, such as postgresql://user@host/database, which "
+            "servers on many machines share."
+        ),
+    ] = None,
     api_key_file: Annotated[str | None, typer.Option(help="File with the key that clients have to send.")] = None,
     tls_certificate: Annotated[
         str | None, typer.Option(help="PEM file with the TLS certificate; needs --tls-key.")
@@ -47,7 +54,9 @@ def serve(
     ] = None,
     ray: Annotated[
         str | None,
-        typer.Option(help="Run replicas on a Ray cluster: `local`, `auto`, or its address. Needs --state-dir."),
+        typer.Option(
+            help="Run replicas on a Ray cluster: `local`, `auto`, or its address. Needs --state-dir or --store."
+        ),
     ] = None,
     replicas: Annotated[int | None, typer.Option(help="With --ray: how many replicas to run; default: 2.")] = None,
 ) -> None:
@@ -71,14 +80,15 @@ def serve(
         "port": port,
         "protocol": protocol,
         "state.dir": state_dir,
+        "state.store": store,
         "models.device": device,
         "models.weights": weights,
     }
     given |= {"models.planner": planner, "models.actor": actor}
     given |= {"cluster.address": ray, "cluster.replicas": replicas}
     settings = serve_config(config, given | {f"access.{name}": value for name, value in access.items()})
-    if settings.state.dir is not None:
-        check_folder(settings.state.dir)
+    if settings.state.folder is not None:
+        check_folder(settings.state.folder)
     if settings.cluster.address is not None:
         from predimem.serving.cluster.command import run_cluster
 

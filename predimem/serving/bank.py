@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import numpy as np
 
 from memory_bank import MemoryBank, MemoryConfig, RecentWindow, make_memory
+from memory_bank.store import MemoryStore, StoredEpisode, StoredPlan
 from predimem.core.types import Frame, MemorySnapshot, Observation, Plan
-from predimem.serving.store import EpisodeStore, StoredEpisode, StoredPlan
 
 
 class SessionBank:
@@ -108,7 +108,7 @@ class SessionBank:
 
 
 def restore(
-    bank: SessionBank, resume: Callable[[Plan], None], store: EpisodeStore, episode: StoredEpisode, state_dim: int
+    bank: SessionBank, resume: Callable[[Plan], None], store: MemoryStore, episode: StoredEpisode, state_dim: int
 ) -> None:
     """Put a kept episode's images and plans into a bank that was just reset.
 
@@ -124,7 +124,7 @@ def restore(
 
 
 def replay(
-    bank: SessionBank, resume: Callable[[Plan], None], store: EpisodeStore, episode: StoredEpisode, state_dim: int
+    bank: SessionBank, resume: Callable[[Plan], None], store: MemoryStore, episode: StoredEpisode, state_dim: int
 ) -> Iterator[StoredPlan]:
     """`restore`, plan by plan: each is yielded when the bank has taken it."""
     state = np.zeros(state_dim, np.float32)

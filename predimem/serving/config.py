@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Any, ClassVar, Literal
 
+from memory_bank.store import Retention, is_address
 from predimem.agent.clock import TimeConfig
 from predimem.agent.config import INSTRUCTION
 from predimem.agent.dual_system import DualSystemConfig
@@ -136,26 +137,51 @@ class AccessConfig:
 class StateConfig:
     """What is kept of episodes.
 
-    dir: where episodes are kept so that they survive a restart; null: in memory alone.
+    dir: a folder where episodes are kept so that they survive a restart; null: in memory alone.
+    store: in place of it a database, `postgresql://user@host/database`, such as for servers on many machines.
     sync: wait for the disk, so that they survive a power cut too, not only a kill.
     image_every_steps: besides keyframes, one image of so many control steps is kept, for looking at past episodes.
     trajectory: the state, the action and the wall-clock time of every observation are kept too, for looking at them.
-    episodes: how many are kept, the last used ones.
-    journal: of the database: `wal`, or `rollback` where processes of several machines share the folder.
+    days, gib, episodes, episodes_per_robot: how long they are kept (`memory_bank.store.Retention`); null: no limit.
+    journal: of the folder's database: `wal`, or `rollback` where processes of several machines share the folder.
     """
 
     FORMER_NAMES: ClassVar[dict[str, str]] = {"picture_every_steps": "image_every_steps"}
 
     dir: str | None = None
+    store: str | None = None
     sync: bool = True
     image_every_steps: int = 20
     trajectory: bool = True
-    episodes: int = 200
+    days: float | None = None
+    gib: float | None = 50.0
+    episodes: int | None = None
+    episodes_per_robot: int | None = None
     journal: Literal["wal", "rollback"] = "wal"
 
     def __post_init__(self) -> None:
-        if self.image_every_steps < 1 or self.episodes < 1:
-            raise ValueError("state: image_every_steps and episodes have to be at least 1")
+        if self.image_every_steps < 1:
+            raise ValueError(f"state: image_every_steps has to be at least 1, got {self.image_every_steps}")
+        if self.dir is not None and self.store is not None:
+            raise ValueError("state: dir and store (--state-dir and --store) name two places; leave one out")
+        try:
+            _ = self.retention
+        except ValueError as error:
+            raise ValueError(f"state: {error}") from None
+
+    @property
+    def place(self) -> str | None:
+        """Where episodes are kept: a folder, or the address of a database."""
+        return self.dir if self.store is None else self.store
+
+    @property
+    def folder(self) -> str | None:
+        """The place, where it is a folder."""
+        return None if self.place is None or is_address(self.place) else self.place
+
+    @property
+    def retention(self) -> Retention:
+        return Retention(self.days, self.gib, self.episodes, self.episodes_per_robot)
 
 
 @dataclass(frozen=True)

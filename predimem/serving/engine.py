@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from memory_bank.store import Outcome
 from predimem.core.types import Frame, MemorySnapshot, Observation
 from predimem.serving import robomme, wire
 from predimem.serving.accounts import accounted
@@ -28,7 +29,7 @@ from predimem.serving.request import Request, read_request
 from predimem.serving.robot import Served, check_robot
 from predimem.serving.session import Session
 from predimem.serving.sessions import Client, Ended, Sessions
-from predimem.serving.store import EpisodeStore, Outcome
+from predimem.serving.store import open_state
 
 log = logging.getLogger(__name__)
 HUNG_S = 10.0  # a forward pass of the actor that takes longer counts as hung
@@ -46,7 +47,7 @@ class Engine:
         self.served = served
         self.metrics = Metrics()
         self.metadata = metadata(config, served)
-        self.store = None if config.state.dir is None else EpisodeStore(config.state.dir, config.state)
+        self.store = None if config.state.place is None else open_state(config.state.place, config.state)
         self.draining = False
         self.began_s = time.monotonic()
         self._process: PlannerProcess | None = None
@@ -169,10 +170,10 @@ class Engine:
         if served.make_planner is None:
             return WholeTaskPlanner()
         process_config = config.s2_process
-        if process_config.log_dir is None and config.state.dir is not None:
+        if process_config.log_dir is None and (folder := config.state.folder) is not None:
             from dataclasses import replace
 
-            process_config = replace(process_config, log_dir=str(Path(config.state.dir) / "log"))
+            process_config = replace(process_config, log_dir=str(Path(folder) / "log"))
         self._process = PlannerProcess(served.make_planner, self._example(), process_config, self._planner_lost)
         wait_s = process_config.timeout_s * 2
         return BatchedPlanner(self._process, config.limits.sessions, config.s2_batches, wait_s, self.metrics)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from memory_bank.store import MemoryStore
 from predimem.agent.clock import Clock
 from predimem.serving.config import ServeConfig
 from predimem.serving.metrics import Metrics
@@ -11,7 +12,6 @@ from predimem.serving.planners import SharedPlanner
 from predimem.serving.policies import SharedPolicy
 from predimem.serving.refusal import Refusal
 from predimem.serving.robot import Served
-from predimem.serving.store import EpisodeStore
 
 
 class ClientClock:
@@ -35,7 +35,7 @@ class Parts:
     served: Served
     policy: SharedPolicy
     planner: SharedPlanner
-    store: EpisodeStore | None
+    store: MemoryStore | None
     metrics: Metrics
 
     def doubt(self, prompt: str) -> str | None:

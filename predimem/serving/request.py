@@ -21,11 +21,22 @@ from predimem.serving.images import read_image
 from predimem.serving.refusal import Refusal
 from predimem.serving.robot import RobotSpec
 
-EPISODE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/+-]{0,127}")
+ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/+-]{0,127}")
 MAX_STEP = 2**53
 MAX_EXECUTED = 10_000
 FLOAT32_MAX = 3.4e38
-FIELDS = ("prompt", "episode_id", "reset", "step", "executed", "deadline_ms", "done", "success")
+FIELDS = (
+    "prompt",
+    "episode_id",
+    "robot_id",
+    "session_id",
+    "reset",
+    "step",
+    "executed",
+    "deadline_ms",
+    "done",
+    "success",
+)
 SHOWN_KEYS = 12  # of a client's own, in an error
 _MARKUP = re.compile(r"[<>\x00-\x08\x0b-\x1f\x7f]")
 _TASK_WORDS = ("task", "instruction", "description", "language", "text")  # in what others call the prompt
@@ -41,6 +52,7 @@ class Request:
     not say.
     deadline_s: the time from its arrival in which an answer is of use.
     done: the episode is over, and there is nothing to answer. success: how it ended; None where nobody says.
+    robot_id, session_id: who plays the episode, and what it belongs to, for the memory store; None where nobody says.
     instead_of_prompt: where no prompt came, the name of a field that may be meant to be it.
     watched: what was seen since the last request, oldest first and this observation last, by a client whose time stands
     still while it waits: the planner is waited for. None for all others.
@@ -58,6 +70,8 @@ class Request:
     success: bool | None = None
     instead_of_prompt: str | None = None
     watched: tuple[Observation, ...] | None = None
+    robot_id: str | None = None
+    session_id: str | None = None
 
 
 def read_request(message: Any, robot: RobotSpec, limits: LimitsConfig) -> Request:
@@ -73,7 +87,7 @@ def read_request(message: Any, robot: RobotSpec, limits: LimitsConfig) -> Reques
         images={} if done else _images(message, robot, limits),
         state=np.empty(0, np.float32) if done else _state(message, robot),
         prompt=_prompt(message.get("prompt"), limits),
-        episode_id=read_episode_id(message.get("episode_id")),
+        episode_id=read_id("episode_id", message.get("episode_id")),
         reset=_flag("reset", message.get("reset")),
         step=_integer("step", message.get("step"), MAX_STEP),
         executed=_integer("executed", message.get("executed"), MAX_EXECUTED),
@@ -81,6 +95,8 @@ def read_request(message: Any, robot: RobotSpec, limits: LimitsConfig) -> Reques
         done=done,
         success=None if success is None else _flag("success", success),
         instead_of_prompt=_instead_of_prompt(message),
+        robot_id=read_id("robot_id", message.get("robot_id")),
+        session_id=read_id("session_id", message.get("session_id")),
     )
 
 
@@ -169,13 +185,13 @@ def _instead_of_prompt(message: dict[str, Any]) -> str | None:
     return next((_shown(key) for key in words if any(word in key.lower() for word in _TASK_WORDS)), None)
 
 
-def read_episode_id(found: Any) -> str | None:
+def read_id(name: str, found: Any) -> str | None:
     """Raises Refusal (`malformed`)."""
     if found is None:
         return None
     text = str(found) if type(found) is int else found
-    if not isinstance(text, str) or not EPISODE_ID.fullmatch(text):
-        raise Refusal("malformed", "episode_id: expected 1 to 128 letters, digits and . _ : / + -")
+    if not isinstance(text, str) or not ID.fullmatch(text):
+        raise Refusal("malformed", f"{name}: expected 1 to 128 letters, digits and . _ : / + -")
     return text
 
 

@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from memory_bank.store import MemoryStore, StoredEpisode, open_store
 from predimem.core.episodes import Episode
 from predimem.core.files import AtomicWrite
-from predimem.serving.config import StateConfig
 from predimem.serving.jpeg import jpeg
-from predimem.serving.store import EpisodeStore, journal_of
-from predimem.serving.stored import StoredEpisode
+from predimem.serving.trajectory import rows_of
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ def recording_of_episode(episode: Episode) -> Recording:
     )
 
 
-def recording_of_served(store: EpisodeStore, stored: StoredEpisode, control_hz: float) -> Recording:
+def recording_of_served(store: MemoryStore, stored: StoredEpisode, control_hz: float) -> Recording:
     """An episode that a server kept: what the planner said, and the images that were stored."""
     frames = (store.frame(stored.key, step) for step in stored.image_steps)
     first = next((store.frame(stored.key, step).images for step in stored.image_steps[:1]), {})
@@ -77,7 +76,7 @@ def recording_of_served(store: EpisodeStore, stored: StoredEpisode, control_hz: 
     confidence = [(plan.step, plan.confidence) for plan in stored.plans if plan.confidence is not None]
     said = [(plan.step, plan.text) for plan in stored.plans if plan.text]
     said += [(failure.step, f"{failure.error}: {failure.text}") for failure in stored.failures]
-    rows = store.trajectory(stored.key)
+    rows = rows_of(store, stored.key)
     clock = {plan.step: plan.at_s for plan in stored.plans if plan.at_s is not None}
     numbers = {
         "confidence": confidence,
@@ -108,14 +107,12 @@ def recording_of_served(store: EpisodeStore, stored: StoredEpisode, control_hz: 
     )
 
 
-def recording_of_kept(state_dir: Path, episode_id: str, control_hz: float) -> Recording:
-    """An episode of a server's state folder. Raises ValueError where it is not there."""
-    if not (state_dir / "episodes.db").exists():
-        raise ValueError(f"{state_dir} holds no episodes.db: name the --state-dir of `predimem serve`")
-    store = EpisodeStore(state_dir, StateConfig(journal=journal_of(state_dir)))
+def recording_of_kept(place: str | Path, episode_id: str, control_hz: float) -> Recording:
+    """An episode of a memory store. Raises ValueError where it is not there."""
+    store = open_store(place, must_exist=True)
     if (stored := store.find(episode_id)) is None:
-        known = ", ".join(episode["episode_id"] for episode in store.list()[:10])
-        raise ValueError(f"{state_dir} has no episode {episode_id!r}; the last ones are: {known or 'none'}")
+        known = ", ".join(episode["episode_id"] for episode in store.episodes()[:10])
+        raise ValueError(f"{place} has no episode {episode_id!r}; the last ones are: {known or 'none'}")
     return recording_of_served(store, stored, control_hz)
 
 

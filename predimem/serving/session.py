@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sqlite3
 import threading
 import time
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from memory_bank.store import NotOwner, StoredEpisode, StoredFailure
 from predimem.agent.dual_system import DualSystemAgent
 from predimem.agent.worker import PlannerWorker
 from predimem.core.types import Frame, MemorySnapshot, Observation, Plan, Tick
@@ -22,8 +22,7 @@ from predimem.serving.policies import SessionPolicy
 from predimem.serving.refusal import Refusal
 from predimem.serving.reply import Standing, make_reply
 from predimem.serving.request import Request
-from predimem.serving.store import NotOwner
-from predimem.serving.stored import StoredEpisode, StoredFailure
+from predimem.serving.trajectory import keep_rows
 from predimem.serving.watch import EpisodeWatch
 
 log = logging.getLogger(__name__)
@@ -133,7 +132,8 @@ class Session:
             self._last_image_step = max(stored.image_steps, default=None)
             self._standing = Standing(True, min(stored.image_steps, default=0), warning)
         else:
-            self._key = store.begin(self.episode_id, prompt) if store is not None else None
+            robot, belongs_to = request.robot_id, request.session_id
+            self._key = store.begin(self.episode_id, prompt, robot, belongs_to) if store is not None else None
             first = request.watched[0].step if request.watched else request.step or 0
             self._standing = Standing(False, first, warning)
         self._instruction = prompt
@@ -247,10 +247,10 @@ class Session:
         if (taken := self.watch.take_trajectory(rows, every_s)) is None:
             return
         try:
-            store.keep_trajectory(key, taken)
+            keep_rows(store, key, taken)
         except NotOwner:
             pass  # another server keeps the rest
-        except (OSError, sqlite3.Error):
+        except OSError:
             log.exception("a trajectory cannot be stored", extra={"episode_id": self.episode_id})
             self._parts.metrics.store_errors.inc()
 

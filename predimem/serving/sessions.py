@@ -7,11 +7,11 @@ import threading
 import time
 from dataclasses import dataclass
 
+from memory_bank.store import Outcome
 from predimem.serving.config import LimitsConfig
 from predimem.serving.refusal import Refusal
 from predimem.serving.request import Request
 from predimem.serving.session import MakeSession, Session
-from predimem.serving.store import Outcome
 
 ENDED = 1000  # episodes whose end is remembered
 

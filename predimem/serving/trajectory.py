@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from memory_bank.store import MemoryStore
 from predimem.serving import wire
 
 RATE_S = 5.0  # over which the rate of control is taken
@@ -92,6 +93,16 @@ def unpack(pieces: Sequence[bytes]) -> Trajectory | None:
     arrays = [np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(Trajectory)]
     _, from_end = np.unique(arrays[0][::-1], return_index=True)
     return Trajectory(*(array[::-1][from_end] for array in arrays))
+
+
+def keep_rows(store: MemoryStore, key: int, rows: Trajectory) -> None:
+    """Write the rows of an episode that came since the last ones. Raises NotOwner, and OSError."""
+    store.keep_piece(key, float(rows.at_s[0]), rows.pack())
+
+
+def rows_of(store: MemoryStore, key: int) -> Trajectory | None:
+    """What was measured and commanded at each observation of an episode; None where it was not kept."""
+    return unpack(store.trajectory_pieces(key))
 
 
 def slowness(steps: int, seconds: float, control_hz: float, s1_share: float) -> str | None:

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from memory_bank.store import StoredEpisode
 from predimem.core.types import Plan, Tick
 from predimem.serving.clusters import ClusterChange, Nominations, cluster_changes
-from predimem.serving.stored import StoredEpisode
 from predimem.serving.trajectory import RATE_S, Recorder, Trajectory, slowness
 
 SPANS = 500  # subtasks that are listed

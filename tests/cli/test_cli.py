@@ -158,6 +158,7 @@ def test_the_shipped_system_plays_asynchronously(tmp_path):
         ["decompose", "--task", "4", "--out", "notes/steps.json"],
         ["skills", "--out", "notes/skills.json"],
         ["serve", "--state-dir", "notes"],
+        ["memory", "export", "--store", "nowhere", "--robot", "r", "--session", "s", "--out", "notes/s.session"],
     ],
 )
 def test_where_a_command_cannot_write_is_told_first_in_one_line(command, tmp_path, monkeypatch):

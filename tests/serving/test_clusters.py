@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_bank import MemoryBank, MemoryConfig
+from memory_bank.store import StoredEpisode, StoredPlan
 from predimem.core.types import Observation
 from predimem.serving.clusters import ClusterChange, cluster_changes, median
 from predimem.serving.page.past import history
-from predimem.serving.stored import StoredEpisode, StoredPlan
 
 
 def test_new_clusters_moves_and_joins() -> None:

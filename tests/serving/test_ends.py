@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,13 +12,11 @@ import pytest
 from openpi_client.websocket_client_policy import WebsocketClientPolicy
 
 from predimem.serving import wire
-from predimem.serving.config import StateConfig
 from predimem.serving.engine import Engine
 from predimem.serving.page.live import overview
 from predimem.serving.page.past import past_episode, past_episodes
 from predimem.serving.refusal import Refusal
 from predimem.serving.sessions import Client
-from predimem.serving.store import EpisodeStore
 from tests.serving.support import observe, settings, small_config, small_models, small_server
 
 MakeEngine = Callable[..., Engine]
@@ -138,20 +135,6 @@ def test_a_robot_that_left_is_not_live(make_engine: MakeEngine, tmp_path: Path) 
     assert [one["live"] for one in json.loads(past_episodes(engine).body)] == [False, False]
     send(engine, Client(), observe(episode_id="a"))
     assert live(engine) == ["a"]
-
-
-def test_a_state_folder_from_before_episodes_were_ended(tmp_path: Path) -> None:
-    store = EpisodeStore(tmp_path, StateConfig())
-    store.begin("old", "do it")
-    store.close()
-    with sqlite3.connect(tmp_path / "episodes.db") as database:
-        database.execute("ALTER TABLE episodes DROP COLUMN outcome")
-    again = EpisodeStore(tmp_path, StateConfig())
-    assert again.list()[0]["outcome"] is None
-    again.end("old", "success")
-    found = again.find("old")
-    assert found is not None and found.outcome == "success"
-    again.close()
 
 
 def test_over_the_wire(tmp_path: Path) -> None:

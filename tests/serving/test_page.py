@@ -20,10 +20,10 @@ from openpi_client.websocket_client_policy import WebsocketClientPolicy
 from PIL import Image
 
 from memory_bank import MemoryConfig
+from memory_bank.store import StoredEpisode, StoredPlan
 from predimem.core.types import Plan, Tick
 from predimem.serving.page.past import history
 from predimem.serving.page.routes import POLICY, shell
-from predimem.serving.store import StoredEpisode, StoredPlan
 from predimem.serving.watch import ANSWERS, SPANS, EpisodeWatch
 from tests.serving.support import ServerProcess, observe, small_server
 

@@ -14,7 +14,7 @@ import pytest
 from openpi_client.websocket_client_policy import WebsocketClientPolicy
 
 from predimem.serving.config import StateConfig
-from predimem.serving.store import EpisodeStore
+from predimem.serving.store import open_state
 from tests.serving.support import ServerProcess, observe, server_process, small_config
 from tests.serving.test_restart import mark_of
 
@@ -134,7 +134,7 @@ def test_a_replica_that_is_killed_loses_no_keyframe(cluster: ServerProcess, fold
             assert reply["resumed"] and known <= set(reply["keyframe_steps"])
             wait_for(lambda gone=place["pid"]: gone not in pids(cluster))
             wait_until_whole(cluster)
-    store = EpisodeStore(folder / "state", StateConfig(journal="rollback"))
+    store = open_state(folder / "state", StateConfig(journal="rollback"))
     episode = store.find("killed")
     assert episode is not None and len(known) >= 3
     for keyframe in known - held:

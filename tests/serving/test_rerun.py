@@ -15,7 +15,7 @@ from predimem.core.episodes import Episode, SubtaskSpan, save_episode
 from predimem.core.types import Frame, Plan
 from predimem.serving.config import StateConfig
 from predimem.serving.rerun import recording_of_kept
-from predimem.serving.store import EpisodeStore
+from predimem.serving.store import open_state
 
 pytestmark = pytest.mark.needs("rerun")
 
@@ -49,7 +49,7 @@ def export(*arguments: str) -> None:
 @pytest.fixture
 def state_dir(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "state"
-    store = EpisodeStore(folder, StateConfig())
+    store = open_state(folder, StateConfig())
     key = store.begin("arm/1", "do it")
     for step, subtask, nominated in ((0, "look", (0,)), (5, "look", ()), (9, "go", (9,))):
         frame = Frame(step, step / 20, {"cam_b": np.full((8, 8, 3), 200 + step, np.uint8)})
@@ -91,5 +91,5 @@ def test_a_demonstration(tmp_path: Path) -> None:
 def test_what_is_not_there(state_dir: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"no episode 'x'; the last ones are: arm/1"):
         recording_of_kept(state_dir, "x", 20)
-    with pytest.raises(ValueError, match=r"holds no episodes\.db"):
+    with pytest.raises(ValueError, match=r"holds no memory store"):
         recording_of_kept(tmp_path, "x", 20)

@@ -12,7 +12,7 @@ import pytest
 from openpi_client.websocket_client_policy import WebsocketClientPolicy
 
 from predimem.serving.config import StateConfig
-from predimem.serving.store import EpisodeStore
+from predimem.serving.store import open_state
 from tests.serving.support import free_port, observe, small_server
 from tests.serving.test_server import planner_pid
 
@@ -56,7 +56,7 @@ def cycles(folder: Path, count: int) -> int:
             child = planner_pid(server)
             server.kill()
             wait_until_gone(child)
-    store = EpisodeStore(state, StateConfig())
+    store = open_state(state, StateConfig())
     episode = store.find("robot/1")
     assert episode is not None
     for keyframe in known - held:

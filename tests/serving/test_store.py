@@ -19,19 +19,20 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from memory_bank import MemoryConfig
+from memory_bank.store import MemoryStore, NotOwner, StoreError
 from predimem.core.types import Frame, Observation, Plan
 from predimem.serving.bank import SessionBank, restore
 from predimem.serving.config import StateConfig
 from predimem.serving.page.past import history
-from predimem.serving.store import EpisodeStore, NotOwner, StoreError
+from predimem.serving.store import open_state
 
 CONFIG = StateConfig(sync=False, episodes=3)
 MEMORY = MemoryConfig(recent_window=3, recent_stride_steps=2, cluster_gap_steps=2, history_steps=20)
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[EpisodeStore]:
-    made = EpisodeStore(tmp_path, CONFIG)
+def store(tmp_path: Path) -> Iterator[MemoryStore]:
+    made = open_state(tmp_path, CONFIG)
     yield made
     made.close()
 
@@ -48,11 +49,11 @@ def plan(step: int, *keyframes: int, subtask: str | None = "go") -> Plan:
     return Plan("e", step, subtask, keyframes, "{}", confidence=0.5)
 
 
-def test_images_and_plans_come_back_whole(store: EpisodeStore, tmp_path: Path) -> None:
+def test_images_and_plans_come_back_whole(store: MemoryStore, tmp_path: Path) -> None:
     key = store.begin("e", "do it")
     store.keep(key, plan(4, 2, 3), {2: frame(2), 3: frame(3)})
     store.keep(key, plan(7, subtask=None), {3: frame(3), 7: frame(7)})
-    other = EpisodeStore(tmp_path, CONFIG)  # as after a kill: the first one was never closed
+    other = open_state(tmp_path, CONFIG)  # as after a kill: the first one was never closed
     found = other.find("e")
     assert found is not None and (found.instruction, found.image_steps) == ("do it", (2, 3, 7))
     assert [(p.step, p.subtask, p.keyframe_steps) for p in found.plans] == [(4, "go", (2, 3)), (7, None, ())]
@@ -65,7 +66,7 @@ def test_images_and_plans_come_back_whole(store: EpisodeStore, tmp_path: Path) -
     other.close()
 
 
-def test_an_episode_that_begins_again_forgets(store: EpisodeStore) -> None:
+def test_an_episode_that_begins_again_forgets(store: MemoryStore) -> None:
     old = store.begin("e", "do it")
     store.keep(old, plan(1, 1), {1: frame(1)})
     new = store.begin("e", "do something else")
@@ -75,23 +76,23 @@ def test_an_episode_that_begins_again_forgets(store: EpisodeStore) -> None:
     assert store.find("other") is None
 
 
-def test_the_least_used_episodes_go(store: EpisodeStore) -> None:
+def test_the_least_used_episodes_go(store: MemoryStore) -> None:
     keys = {name: store.begin(name, "do it") for name in ("a", "b", "c")}
     store.keep(keys["a"], plan(1, 1), {1: frame(1)})
     store.begin("d", "do it")
-    assert {episode["episode_id"] for episode in store.list()} == {"a", "c", "d"}
+    assert {episode["episode_id"] for episode in store.episodes()} == {"a", "c", "d"}
 
 
 def test_folders_that_cannot_be_used(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="choose another --state-dir"):
-        EpisodeStore(tmp_path / "file" / "state", CONFIG)
+        open_state(tmp_path / "file" / "state", CONFIG)
     (tmp_path / "episodes.db").write_text("no database " * 100)
     with pytest.raises(StoreError, match="cannot be used"):
-        EpisodeStore(tmp_path, CONFIG)
+        open_state(tmp_path, CONFIG)
 
 
-def test_a_image_that_cannot_be_written_keeps_the_plan_out(store: EpisodeStore) -> None:
+def test_a_image_that_cannot_be_written_keeps_the_plan_out(store: MemoryStore) -> None:
     key = store.begin("e", "do it")
     store.image_file(key, 1, 0).parent.parent.mkdir(parents=True, exist_ok=True)
     store.image_file(key, 1, 0).parent.write_text("in the way")
@@ -101,7 +102,7 @@ def test_a_image_that_cannot_be_written_keeps_the_plan_out(store: EpisodeStore) 
     assert found is not None and found.plans == ()
 
 
-def test_an_image_that_was_cut_short_is_written_anew(store: EpisodeStore) -> None:
+def test_an_image_that_was_cut_short_is_written_anew(store: MemoryStore) -> None:
     """As on a full disk: no file may be longer than 50 bytes."""
     key, limits = store.begin("e", "do it"), resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (50, limits[1]))
@@ -118,7 +119,7 @@ def test_an_image_that_was_cut_short_is_written_anew(store: EpisodeStore) -> Non
 
 def test_images_are_on_the_disk_before_they_have_their_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a power cut there is the whole image or none, and a plan only with its images."""
-    store = EpisodeStore(tmp_path, replace(CONFIG, sync=True))
+    store = open_state(tmp_path, replace(CONFIG, sync=True))
     key, synced, sync = store.begin("e", "do it"), [], os.fsync
 
     def note(handle: int) -> None:
@@ -143,11 +144,12 @@ def test_images_are_on_the_disk_before_they_have_their_names(tmp_path: Path, mon
     ]
     found = store.find("e")
     assert found is not None and found.image_steps == (3,)
-    assert store._database.execute("PRAGMA synchronous").fetchone() == (2,)  # SQLite's FULL: of each transaction
+    with store.database.reading() as read:
+        assert read("PRAGMA synchronous") == [(2,)]  # SQLite's FULL: of each transaction
     store.close()
 
 
-def test_a_restored_bank_has_the_last_images_of_the_window(store: EpisodeStore) -> None:
+def test_a_restored_bank_has_the_last_images_of_the_window(store: MemoryStore) -> None:
     """What the planner was shown last, nominated or not, is there; what had left the window is not."""
     key = store.begin("e", "do it")
     for step in (2, 10, 14):
@@ -166,7 +168,7 @@ def test_a_restored_bank_has_the_last_images_of_the_window(store: EpisodeStore) 
 
 @hypothesis_settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
-def test_a_restored_bank_remembers_the_same(store: EpisodeStore, data: st.DataObject) -> None:
+def test_a_restored_bank_remembers_the_same(store: MemoryStore, data: st.DataObject) -> None:
     """Whatever was nominated when, the keyframes after a restart are those before it, images included."""
     key, bank = store.begin("e", "do it"), SessionBank(replace(MEMORY, history_steps=1000))
     bank.reset("e", "do it")
@@ -218,11 +220,11 @@ def test_no_nomination_is_lost_where_two_answers_come_at_once() -> None:
     assert bank.keyframe_steps == (3, 11, 18)
 
 
-def test_an_episode_belongs_to_who_took_it_over_last(store: EpisodeStore, tmp_path: Path) -> None:
+def test_an_episode_belongs_to_who_took_it_over_last(store: MemoryStore, tmp_path: Path) -> None:
     """A server that was cut off, and comes back, can add nothing to what another one goes on with."""
     key = store.begin("e", "do it")
     store.keep(key, plan(1, 1), {1: frame(1)})
-    other = EpisodeStore(tmp_path, CONFIG)
+    other = open_state(tmp_path, CONFIG)
     with pytest.raises(NotOwner):
         other.keep(key, plan(2), {2: frame(2)})
     found = other.take_over("e")
@@ -243,7 +245,7 @@ WRITE = """
 import sys
 from tests.serving.test_store import *
 folder, journal, name = sys.argv[1:]
-store = EpisodeStore(folder, replace(CONFIG, episodes=50, journal=journal))
+store = open_state(folder, replace(CONFIG, episodes=50, journal=journal))
 key = store.begin(name, "do it")
 for step in range(12):
     store.keep(key, plan(step, step), {step: frame(step)})
@@ -266,7 +268,7 @@ def test_processes_share_a_folder(tmp_path: Path, journal: Literal["wal", "rollb
     ]
     kept = [len(writer.communicate(timeout=120)[0].split()) for writer in writers]
     assert [writer.returncode for writer in writers] == [0, 0, -signal.SIGKILL] and kept == [12, 12, 8]
-    store = EpisodeStore(tmp_path, replace(CONFIG, episodes=50, journal=journal))
+    store = open_state(tmp_path, replace(CONFIG, episodes=50, journal=journal))
     for name, count in zip(names, kept, strict=True):
         found = store.take_over(name)
         assert found is not None and [p.step for p in found.plans] == list(range(count))
@@ -275,7 +277,7 @@ def test_processes_share_a_folder(tmp_path: Path, journal: Literal["wal", "rollb
     store.close()
 
 
-def test_a_memory_of_ones_own_gets_back_what_was_kept(store: EpisodeStore) -> None:
+def test_a_memory_of_ones_own_gets_back_what_was_kept(store: MemoryStore) -> None:
     """Its keyframes are stored once each, though nobody nominated them, and it observes them again."""
     memory = replace(MEMORY, implementation="tests.memory_bank.own_memories:Sound")
     key, bank = store.begin("e", "do it"), SessionBank(memory)

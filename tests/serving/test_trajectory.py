@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from memory_bank.store import NotOwner, StoredFailure, StoreError
 from predimem.core.types import Plan
 from predimem.serving.config import StateConfig
-from predimem.serving.store import EpisodeStore, NotOwner, StoreError
-from predimem.serving.stored import StoredFailure
-from predimem.serving.trajectory import Recorder, Trajectory, slowness, unpack
+from predimem.serving.store import open_state
+from predimem.serving.trajectory import Recorder, Trajectory, keep_rows, rows_of, slowness, unpack
 
 VERSION_1 = """
 CREATE TABLE episodes (id INTEGER PRIMARY KEY AUTOINCREMENT, episode_id TEXT NOT NULL UNIQUE,
@@ -98,37 +98,37 @@ def test_a_state_folder_of_version_1_opens_and_goes_on(tmp_path: Path) -> None:
     database = sqlite3.connect(tmp_path / "episodes.db")
     database.executescript(VERSION_1)
     database.close()
-    store = EpisodeStore(tmp_path, StateConfig(sync=False))
+    store = open_state(tmp_path, StateConfig(sync=False))
     old = store.take_over("old")
     assert old is not None and old.began_s == 100.0 and old.failures == () and old.outcome is None
     assert (old.plans[0].keyframe_steps, old.plans[0].at_s, old.plans[0].latency_s) == ((2, 3), 150.0, None)
-    assert store.trajectory(old.key) is None
+    assert rows_of(store, old.key) is None
     recorder = Recorder(10)
     record(recorder, range(5))
     store.keep(old.key, Plan("old", 6, "go", text="{}"), {}, latency_s=0.25)
     store.keep_failure(old.key, StoredFailure(8, "not JSON", "{", 160.0, 0.5))
-    store.keep_trajectory(old.key, recorder.last(10))
+    keep_rows(store, old.key, recorder.last(10))
     store.close()
-    again = EpisodeStore(tmp_path, StateConfig(sync=False))
+    again = open_state(tmp_path, StateConfig(sync=False))
     found = again.take_over("old")
     assert found is not None and [plan.latency_s for plan in found.plans] == [None, 0.25]
     assert found.failures == (StoredFailure(8, "not JSON", "{", 160.0, 0.5),)
-    kept = again.trajectory(found.key)
+    kept = rows_of(again, found.key)
     assert isinstance(kept, Trajectory) and kept.steps.tolist() == [0, 1, 2, 3, 4]
     again.begin("old", "do it")
     for write in (
-        lambda: again.keep_trajectory(old.key, kept),
+        lambda: keep_rows(again, old.key, kept),
         lambda: again.keep_failure(old.key, found.failures[0]),
     ):
         with pytest.raises(NotOwner):
             write()
-    assert again.trajectory(old.key) is None  # it went with its episode
+    assert rows_of(again, old.key) is None  # it went with its episode
     again.close()
 
 
 def test_a_state_folder_of_a_later_version_is_refused(tmp_path: Path) -> None:
     database = sqlite3.connect(tmp_path / "episodes.db")
-    database.execute("PRAGMA user_version = 3")
+    database.execute("PRAGMA user_version = 4")
     database.close()
-    with pytest.raises(StoreError, match=r"another version \(3\); this one reads up to 2"):
-        EpisodeStore(tmp_path, StateConfig())
+    with pytest.raises(StoreError, match=r"another version \(4\); this one reads up to 3"):
+        open_state(tmp_path, StateConfig())

@@ -39,13 +39,18 @@ def run_cluster(config: ServeConfig, make_served: Callable[[], Served]) -> None:
 
 def cluster_config(config: ServeConfig) -> ServeConfig:
     """The settings that replicas run with. Raises ValueError where they cannot share their memory."""
-    if config.state.dir is None:
+    if config.state.place is None:
         raise ValueError(
-            "a cluster needs --state-dir: a folder that all nodes see under the same path. There the replicas share "
-            "what robots remember, so that an episode survives the loss of its replica"
+            "a cluster needs --state-dir, a folder that all nodes see under the same path, or --store, the address of "
+            "a PostgreSQL database. There the replicas share what robots remember, so that an episode survives the "
+            "loss of its replica"
         )
+    if config.state.folder is None:
+        return config
     # WAL needs memory that all processes of a database share, which machines do not.
-    return replace(config, state=replace(config.state, dir=os.path.abspath(config.state.dir), journal="rollback"))
+    return replace(
+        config, state=replace(config.state, dir=os.path.abspath(config.state.folder), store=None, journal="rollback")
+    )
 
 
 def deploy(config: ServeConfig, make_served: Callable[[], Served]) -> Any:

@@ -22,7 +22,7 @@ from predimem.serving.cluster.replica import Answer
 from predimem.serving.config import ServeConfig
 from predimem.serving.metrics import MILLISECONDS
 from predimem.serving.refusal import Code, Refusal
-from predimem.serving.request import read_episode_id
+from predimem.serving.request import read_id
 
 log = logging.getLogger(__name__)
 REPORT_S = 1.0
@@ -134,7 +134,7 @@ class Gateway:
             raise Refusal("malformed", str(error)) from None
         if not isinstance(message, dict):
             raise Refusal("malformed", f"expected a map of observations, got {type(message).__name__}")
-        episode_id = read_episode_id(message.get("episode_id"))
+        episode_id = read_id("episode_id", message.get("episode_id"))
         self._turn_to(client, episode_id or f"~{client.name}")  # no episode is called so
         goes_on = client.replica is not None and message.get("reset") is not True
         answer = self._ask(client, episode_id, goes_on, data, arrived_s)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from memory_bank import MemoryConfig
+from memory_bank.store import MemoryStore, StoredEpisode
 from predimem.core.types import Observation, Plan
 from predimem.serving.bank import SessionBank, replay
 from predimem.serving.clusters import ClusterChange, cluster_changes
@@ -15,9 +16,7 @@ from predimem.serving.engine import Engine
 from predimem.serving.http_reply import FOREVER, Page, json_page, missing
 from predimem.serving.page.live import own_memory
 from predimem.serving.page.recording import recording
-from predimem.serving.store import EpisodeStore
-from predimem.serving.stored import StoredEpisode
-from predimem.serving.trajectory import Trajectory
+from predimem.serving.trajectory import Trajectory, rows_of
 from predimem.serving.watch import answers_of
 
 ROWS = 3000  # of a trajectory that a page gets
@@ -27,7 +26,7 @@ CLOCK = 1000
 def past_episodes(engine: Engine) -> Page:
     """The last used first; those that are played at the moment are marked."""
     playing = {session.episode_id for session in engine.sessions.live()}
-    kept = [] if engine.store is None else engine.store.list()
+    kept = [] if engine.store is None else engine.store.episodes()
     return json_page([episode | {"live": episode["episode_id"] in playing} for episode in kept])
 
 
@@ -50,7 +49,7 @@ def past_episode(engine: Engine, episode_id: str) -> Page:
         if plan.subtask is not None and (not spans or spans[-1][1] != plan.subtask):
             spans.append((plan.step, plan.subtask))
     answers, words = answers_of(stored), Words()
-    rows = engine.store.trajectory(stored.key)
+    rows = rows_of(engine.store, stored.key)
     held = list(history(stored, engine.served.memory, engine.store))
     control_hz = engine.config.robot.control_hz
     return json_page(
@@ -88,18 +87,19 @@ def past_episode(engine: Engine, episode_id: str) -> Page:
     )
 
 
-def past_trajectory(store: EpisodeStore | None, key: int) -> Page:
+def past_trajectory(store: MemoryStore | None, key: int) -> Page:
     """State, action and times of the observations; of a long episode, every nth one."""
-    rows = None if store is None else store.trajectory(key)
+    rows = None if store is None else rows_of(store, key)
     return missing("no trajectory of this episode is kept") if rows is None else json_page(rows.plain(most=ROWS))
 
 
 def past_recording(engine: Engine, episode_id: str) -> Page:
     """The episode as a file for the Rerun viewer."""
-    if engine.store is None or engine.store.find(episode_id) is None:
+    place = engine.config.state.place
+    if place is None or engine.store is None or engine.store.find(episode_id) is None:
         return missing("no such episode")
     _keep_rows(engine, episode_id)
-    return recording(engine.store.folder, episode_id, engine.config.robot.control_hz)
+    return recording(place, episode_id, engine.config.robot.control_hz)
 
 
 class Words:
@@ -118,13 +118,13 @@ class Words:
         return self._places[text]
 
 
-def past_image(store: EpisodeStore | None, key: int, step: int, camera: int) -> Page:
+def past_image(store: MemoryStore | None, key: int, step: int, camera: int) -> Page:
     """camera: its place in alphabetical order."""
     try:
         if store is None:
-            raise FileNotFoundError
-        return Page(200, "image/png", store.image_file(key, step, camera).read_bytes(), FOREVER)
-    except FileNotFoundError:
+            raise KeyError
+        return Page(200, "image/png", store.images.read(key, step, camera), FOREVER)
+    except KeyError:
         return missing("no such image")
 
 
@@ -137,7 +137,7 @@ class Held:
     changes: tuple[ClusterChange, ...] = ()
 
 
-def history(stored: StoredEpisode, memory: MemoryConfig, store: EpisodeStore | None = None) -> Iterator[Held]:
+def history(stored: StoredEpisode, memory: MemoryConfig, store: MemoryStore | None = None) -> Iterator[Held]:
     """How the memory's keyframes came about.
 
     The memory bank's are the plans' nominations, clustered as the bank did it. A memory of one's own gets the images
@@ -163,7 +163,7 @@ def history(stored: StoredEpisode, memory: MemoryConfig, store: EpisodeStore | N
         held = bank.keyframe_steps
 
 
-def _shown_by_own(bank: SessionBank, store: EpisodeStore, stored: StoredEpisode) -> Iterator[Held]:
+def _shown_by_own(bank: SessionBank, store: MemoryStore, stored: StoredEpisode) -> Iterator[Held]:
     held: tuple[int, ...] = ()
 
     def resume(plan: Plan) -> None:
