@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from actor.transforms import Relative, ResizeWithPad
+from actor.transforms import ResizeWithPad
 from actor.weights import ActorConfig
 from predimem.core.episodes import Alternatives, Episode, Frames, list_episodes, load_episodes
 from predimem.core.seeds import refuse_evaluation_seed
@@ -56,6 +56,7 @@ class Batch:
     """b frames with g prompts each: n = b · g prompts in the order of the frames. All values are in physical units.
 
     images: uint8 [b, C, H, W, 3].
+    seen: bool [b, C], False where a camera is missing and its image black.
     state: float32 [b, D].
     prompts: n subtasks or instructions.
     chunks: float32 [n, H, A], the labels.
@@ -64,6 +65,7 @@ class Batch:
     """
 
     images: np.ndarray
+    seen: np.ndarray
     state: np.ndarray
     prompts: tuple[str, ...]
     chunks: np.ndarray
@@ -77,8 +79,6 @@ class FrameSet:
     Images are kept in memory as uint8 of the model's image size. Without `in_memory` they are read from the episode
     files and resized for each batch, which gives the same batches.
 
-    relative_to: see `ActorConfig`; all chunks are then relative to the state of their step.
-
     active: each (episode, step) where some prompt has a target.
     idle: each (episode, step) where every prompt means to hold still.
     """
@@ -90,18 +90,16 @@ class FrameSet:
         horizon: int,
         image_size: int,
         in_memory: bool = True,
-        relative_to: tuple[int | None, ...] = (),
+        openpi_exact: bool = False,
     ) -> None:
         self.cameras = tuple(cameras)
-        self._resize = ResizeWithPad(image_size)
+        self._resize = ResizeWithPad(image_size, openpi_exact)
         self.horizon = horizon
         self.in_memory = in_memory
         self._labels = [_alternatives(episode, horizon, len(self.cameras)) for episode in episodes]
-        if relative_to:
-            pairs = zip(self._labels, episodes, strict=True)
-            self._labels = [_relative(labels, episode.state, Relative(relative_to)) for labels, episode in pairs]
-        views = [[episode.images[name] for name in self.cameras] for episode in episodes]
+        views = [[episode.images.get(name) for name in self.cameras] for episode in episodes]
         self._views = [[self._resized(frames) for frames in view] for view in views] if in_memory else views
+        self._black = np.zeros((image_size, image_size, 3), np.uint8)
         self.episodes = [dataclasses.replace(episode, images={}) for episode in episodes]
         self.active: list[tuple[int, int]] = []
         self.idle: list[tuple[int, int]] = []
@@ -131,6 +129,12 @@ class FrameSet:
         return np.concatenate([labels.chunks[labels.valid] for labels in self._labels])
 
     @property
+    def chunk_states(self) -> np.ndarray:
+        """float32 [labels, D]: the state at the beginning of each of the `chunks`."""
+        pairs = zip(self.episodes, self._labels, strict=True)
+        return np.concatenate([episode.state[np.nonzero(labels.valid)[0]] for episode, labels in pairs])
+
+    @property
     def targets_m(self) -> np.ndarray:
         """float32 [labels, 3]: every known target position; may be empty."""
         flat = np.concatenate([labels.targets_m[labels.valid] for labels in self._labels])
@@ -140,7 +144,7 @@ class FrameSet:
         frames = [self._draw_frame(rng, config.idle_share) for _ in range(config.frames_per_batch)]
         drawn = [self._draw_prompt(rng, e, t, config) for e, t in frames for _ in range(config.prompts_per_frame)]
         prompts, chunks, targets_m, pixels = zip(*drawn, strict=True)
-        images = np.stack([np.stack([self._resize(view[t]) for view in self._views[e]]) for e, t in frames])
+        images = np.stack([np.stack([self._image(view, t) for view in self._views[e]]) for e, t in frames])
         pixels_array = np.stack(pixels).astype(np.float32)
         if augment:
             images, shift = _shift(rng, images, config.shift_px)
@@ -149,6 +153,7 @@ class FrameSet:
             pixels_array = (pixels_array + shift).astype(np.float32)
         return Batch(
             images=images,
+            seen=np.array([[view is not None for view in self._views[e]] for e, _ in frames]),
             state=np.stack([self.episodes[e].state[t] for e, t in frames]),
             prompts=prompts,
             chunks=np.stack(chunks),
@@ -181,8 +186,13 @@ class FrameSet:
         k = rng.choice(np.flatnonzero(resting if rest else aimed))
         return labels.subtasks[k], labels.chunks[t, k], labels.targets_m[t, k], labels.pixels[t, k]
 
-    def _resized(self, frames: Frames) -> Frames:
-        return Frames(np.stack([self._resize(image) for image in frames.images]), frames.rows)
+    def _image(self, view: Frames | None, t: int) -> np.ndarray:
+        return self._black if view is None else self._resize(view[t])
+
+    def _resized(self, frames: Frames | None) -> Frames | None:
+        return (
+            None if frames is None else Frames(np.stack([self._resize(image) for image in frames.images]), frames.rows)
+        )
 
 
 def load_frame_sets(
@@ -205,10 +215,12 @@ def load_frame_sets(
         _check(path, episode, config)
     train = [episode for i, episode in enumerate(episodes) if i % val_every]
     val = [episode for i, episode in enumerate(episodes) if i % val_every == 0]
-    images = sum(len(episode.images[name].images) for episode in episodes for name in cameras)
+    images = sum(len(episode.images[n].images) for episode in episodes for n in cameras if n in episode.images)
     in_memory = images * size**2 * 3 <= memory_gb * 1e9
-    train_set, val_set = (FrameSet(e, cameras, horizon, size, in_memory, config.relative_to) for e in (train, val))
-    return train_set, val_set
+    return (
+        FrameSet(train, cameras, horizon, size, in_memory, config.openpi_exact),
+        FrameSet(val, cameras, horizon, size, in_memory, config.openpi_exact),
+    )
 
 
 def _check(path: Path, episode: Episode, config: ActorConfig) -> None:
@@ -217,9 +229,16 @@ def _check(path: Path, episode: Episode, config: ActorConfig) -> None:
             f"{path}: the config expects states of {config.state_dim} and actions of {config.action_dim} "
             f"numbers, got {episode.state.shape[1]} and {episode.actions.shape[1]}"
         )
+    if not set(config.cameras) & set(episode.images):
+        raise ValueError(f"{path}: expected cameras {list(config.cameras)}, got {list(episode.images)}")
     for name in config.cameras:
+        if name not in episode.images and name in config.optional_cameras:
+            continue
         if name not in episode.images:
-            raise ValueError(f"{path}: expected cameras {list(config.cameras)}, got {list(episode.images)}")
+            raise ValueError(
+                f"{path}: expected cameras {list(config.cameras)}, got {list(episode.images)}; name a camera that some "
+                "episodes lack in optional_cameras"
+            )
         if episode.images[name].shape[1:3] != tuple(config.camera_shape):
             raise ValueError(
                 f"{path}: {name} should be {list(config.camera_shape)} (height, width), got "
@@ -254,10 +273,6 @@ def _alternatives(episode: Episode, horizon: int, num_cameras: int) -> Alternati
     targets_m = np.broadcast_to(unknown, (steps, len(subtasks), 3))
     pixels = np.broadcast_to(unknown, (steps, len(subtasks), num_cameras, 2))
     return Alternatives(subtasks, chunks, valid, targets_m, pixels)
-
-
-def _relative(labels: Alternatives, state: np.ndarray, relative: Relative) -> Alternatives:
-    return dataclasses.replace(labels, chunks=relative(labels.chunks, state[:, None]))
 
 
 def _shift(rng: np.random.Generator, images: np.ndarray, pad: int) -> tuple[np.ndarray, np.ndarray]:

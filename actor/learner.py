@@ -37,8 +37,9 @@ class Learner(nn.Module):
     ) -> dict[str, Tensor]:
         """`flow`, `pointing`, `position`, `sketch` and their weighted sum `total`."""
         device = self.model.language_model.embed_tokens.weight.device
-        prefix = self.model.encode(preprocess.inputs(batch.images, batch.state, batch.prompts, str(device)))
-        wanted = preprocess.targets(batch.chunks).to(device)
+        inputs = preprocess.inputs(batch.images, batch.state, batch.prompts, str(device), batch.seen)
+        prefix = self.model.encode(inputs)
+        wanted = preprocess.targets(batch.chunks, batch.state).to(device)
         actions = wanted.repeat_interleave(flow_samples, 0)
         noise = torch.randn(actions.shape, generator=generator).to(device)
         time = flow_matching.sample_time(len(actions), generator).to(device)
@@ -106,12 +107,12 @@ def validate(
     collected: dict[str, list[np.ndarray]] = {}
     for _ in range(batches):
         batch = frames.batch(rng, sampling, augment=False)
-        inputs = preprocess.inputs(batch.images, batch.state, batch.prompts, device)
+        inputs = preprocess.inputs(batch.images, batch.state, batch.prompts, device, batch.seen)
         prefix = model.encode(inputs)
         shape = (len(batch.chunks), batch.chunks.shape[1], model.config.action_dim)
         noise = torch.randn(shape, generator=generator).to(device)
         sampled = flow_matching.integrate(lambda x, t, prefix=prefix: model.velocity(prefix, x, t), noise, num_steps)
-        error = np.abs(preprocess.actions(sampled) - batch.chunks).mean((1, 2))
+        error = np.abs(preprocess.actions(sampled, batch.state) - batch.chunks).mean((1, 2))
         aimed = np.isfinite(batch.targets_m).all(-1)
         instructed = np.array([p in frames.instructions for p in batch.prompts])
         _collect(collected, "action_l1", error[aimed])

@@ -8,9 +8,11 @@ from torch import Tensor
 
 _PALIGEMMA = "paligemma_with_expert.paligemma."
 _EXPERT = "paligemma_with_expert.gemma_expert."
-_EMBEDDING = f"{_PALIGEMMA}model.language_model.embed_tokens.weight"
-_TIED_EMBEDDING = f"{_PALIGEMMA}lm_head.weight"
-_UNUSED = (_TIED_EMBEDDING, f"{_EXPERT}lm_head.weight")
+EMBEDDING = f"{_PALIGEMMA}model.language_model.embed_tokens.weight"
+TIED_EMBEDDING = f"{_PALIGEMMA}lm_head.weight"
+EXPERT_HEAD = f"{_EXPERT}lm_head.weight"
+UNUSED = (TIED_EMBEDDING, EXPERT_HEAD)
+"""Language heads: the one is tied to the embedding, and nothing uses the other."""
 
 _SIGLIP = f"{_PALIGEMMA}model.vision_tower.vision_model."
 _PREFIXES = (  # ours, openpi's: the first that matches is taken
@@ -46,12 +48,13 @@ def from_openpi(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     either is accepted. The expert's language head is never used and left out.
     """
     weights = dict(weights)
-    if _EMBEDDING not in weights and _TIED_EMBEDDING in weights:
-        weights[_EMBEDDING] = weights[_TIED_EMBEDDING]
-    return {_to_ours(name): tensor for name, tensor in weights.items() if name not in _UNUSED}
+    if EMBEDDING not in weights and TIED_EMBEDDING in weights:
+        weights[EMBEDDING] = weights[TIED_EMBEDDING]
+    return {to_ours(name): tensor for name, tensor in weights.items() if name not in UNUSED}
 
 
-def _to_ours(name: str) -> str:
+def to_ours(name: str) -> str:
+    """The inverse of `to_openpi`."""
     if name.startswith(_SIGLIP):
         name = re.sub(r"\.(self_attn|mlp)\.", ".", name)
     if name.startswith(_ROOT_MODULES):

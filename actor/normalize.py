@@ -8,18 +8,30 @@ from pathlib import Path
 
 import numpy as np
 
+FIELDS = ("q01", "q99", "mean", "std")
+
 
 @dataclass(frozen=True, eq=False)
 class Quantiles:
-    """The 1 % and 99 % quantiles of each dimension: float32 [D], in physical units."""
+    """The 1 % and 99 % quantiles of each dimension: float [D], in physical units.
+
+    mean, std: float [D]. π0.5 does not use them, but openpi's file has to have them, so they are kept where they are
+    known.
+    """
 
     q01: np.ndarray
     q99: np.ndarray
+    mean: np.ndarray | None = None
+    std: np.ndarray | None = None
+
+    def first(self, dim: int) -> Quantiles:
+        """Those of the first `dim` dimensions."""
+        return Quantiles(*(None if v is None else v[:dim] for v in (self.q01, self.q99, self.mean, self.std)))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False)
 class NormStats:
-    """Quantiles of the state and of the actions."""
+    """Quantiles of the state and of the actions, as the model sees them (`actor.robot_space`)."""
 
     state: Quantiles
     actions: Quantiles
@@ -31,33 +43,43 @@ class NormStats:
             ("actions", len(self.actions.q01), action_dim),
         ):
             if got != expected:
-                raise ValueError(f"{source}: {name} has {got} dimensions, the config expects {expected}")
+                raise ValueError(
+                    f"{source}: {name} has {got} dimensions, the config expects {expected}; these are the statistics "
+                    f"of another robot: mend {'state_dim' if name == 'state' else 'action_dim'} in the config, or "
+                    "train with stats_from: data"
+                )
 
 
 def compute_quantiles(values: np.ndarray) -> Quantiles:
-    """Quantiles over all leading axes of float [..., D]."""
+    """Statistics over all leading axes of float [..., D]."""
     flat = np.asarray(values, np.float64).reshape(-1, values.shape[-1])
     if not np.isfinite(flat).all():
         raise ValueError("cannot normalise values that are not finite")
-    q01, q99 = np.quantile(flat, [0.01, 0.99], axis=0)
-    return Quantiles(q01.astype(np.float32), q99.astype(np.float32))
+    found = (*np.quantile(flat, [0.01, 0.99], axis=0), flat.mean(0), flat.std(0))
+    return Quantiles(*(value.astype(np.float32) for value in found))
 
 
 def save_stats(path: str | Path, stats: NormStats) -> None:
     data = {
-        name: {"q01": quantiles.q01.tolist(), "q99": quantiles.q99.tolist()}
+        name: {field: value.tolist() for field in FIELDS if (value := getattr(quantiles, field)) is not None}
         for name, quantiles in (("state", stats.state), ("actions", stats.actions))
     }
     Path(path).write_text(json.dumps({"norm_stats": data}, indent=1) + "\n")
 
 
 def load_stats(path: str | Path) -> NormStats:
-    """Read statistics of ours or of openpi. Raises ValueError if quantiles are missing."""
+    """Read statistics of ours or of openpi. Raises ValueError if quantiles are missing or are no numbers."""
     try:
         data = json.loads(Path(path).read_text())["norm_stats"]
-        state, actions = (
-            Quantiles(*(np.asarray(data[name][q], np.float32) for q in ("q01", "q99"))) for name in ("state", "actions")
-        )
+        return NormStats(*(_quantiles(data[name], f"{path}: {name}") for name in ("state", "actions")))
     except (KeyError, TypeError, json.JSONDecodeError) as error:
         raise ValueError(f"{path} holds no quantiles for state and actions: {error!r}") from error
-    return NormStats(state, actions)
+
+
+def _quantiles(data: dict[str, list[float] | None], where: str) -> Quantiles:
+    values = {field: np.asarray(data[field], np.float64) for field in FIELDS if data.get(field) is not None}
+    quantiles = Quantiles(values["q01"], values["q99"], values.get("mean"), values.get("std"))
+    for field, value in values.items():
+        if value.shape != quantiles.q01.shape or value.ndim != 1 or not np.isfinite(value).all():
+            raise ValueError(f"{where}: {field} should be {quantiles.q01.size} finite numbers, got {value.tolist()}")
+    return quantiles

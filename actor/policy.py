@@ -9,10 +9,10 @@ import numpy as np
 import torch
 
 from actor.preprocess import Preprocessor
-from actor.transforms import Relative, ResizeWithPad
+from actor.transforms import ResizeWithPad
 from actor.weights import Actor, load_actor
 from predimem.core.progress import stage
-from predimem.core.types import ActionChunk, Observation
+from predimem.core.types import ActionChunk, Observation, ObservationError
 
 
 class ActorPolicy:
@@ -22,32 +22,37 @@ class ActorPolicy:
         self.config = actor.config
         self._model = actor.model
         self._preprocess = Preprocessor(actor.config, actor.stats, actor.tokenizer)
-        self._resize = ResizeWithPad(actor.config.model.image_size)
+        self._resize = ResizeWithPad(actor.config.model.image_size, actor.config.openpi_exact)
         self._seed = seed
         self._num_steps = actor.config.num_steps if num_steps is None else num_steps
         self._device = device
 
     def infer(self, observation: Observation, subtask: str) -> ActionChunk:
-        """float32 [H or fewer, A] from `observation.step` on. Raises ValueError if the observation does not fit."""
+        """float32 [H or fewer, A] from `observation.step` on. Raises ObservationError if the observation does
+        not fit."""
         return self.infer_batch([observation], [subtask])[0]
 
     def infer_batch(self, observations: Sequence[Observation], subtasks: Sequence[str]) -> list[ActionChunk]:
-        """One chunk for each observation, in one forward pass. Raises ValueError if an observation does not fit.
+        """One chunk for each observation, in one forward pass. Raises ObservationError if an observation does not
+        fit.
 
         A chunk does not depend on the other observations of the batch, except for rounding.
         """
         for observation in observations:
             self._check(observation)
-        cameras = self.config.cameras
-        images = np.stack([np.stack([self._resize(o.images[name]) for name in cameras]) for o in observations])
+        images = np.stack([np.stack([self._view(o, name) for name in self.config.cameras]) for o in observations])
+        seen = np.array([[name in o.images for name in self.config.cameras] for o in observations])
         states = np.stack([observation.state for observation in observations])
-        inputs = self._preprocess.inputs(images, states, subtasks, self._device)
+        inputs = self._preprocess.inputs(images, states, subtasks, self._device, seen)
         noise = torch.cat([self._noise(observation.step) for observation in observations]).to(self._device)
-        chunks = self._preprocess.actions(self._model.sample(inputs, noise, self._num_steps))
-        if self.config.relative_to:
-            chunks = Relative(self.config.relative_to).inverse(chunks, states)
+        chunks = self._preprocess.actions(self._model.sample(inputs, noise, self._num_steps), states)
         asked = zip(observations, chunks, subtasks, strict=True)
         return [ActionChunk(o.step, self._gated(chunk), subtask) for o, chunk, subtask in asked]
+
+    def _view(self, observation: Observation, camera: str) -> np.ndarray:
+        """uint8 [size, size, 3]: black where the camera is missing."""
+        image, size = observation.images.get(camera), self.config.model.image_size
+        return np.zeros((size, size, 3), np.uint8) if image is None else self._resize(image)
 
     def _gated(self, chunk: np.ndarray) -> np.ndarray:
         """The chunk with the gripper either open or closed, cut off some steps after the gripper changes."""
@@ -64,17 +69,26 @@ class ActorPolicy:
         return torch.from_numpy(np.float32(self.config.noise) * rng.standard_normal(shape, dtype=np.float32))
 
     def _check(self, observation: Observation) -> None:
-        config = self.config
-        if set(observation.images) != set(config.cameras):
-            raise ValueError(f"the actor expects the cameras {list(config.cameras)}, got {list(observation.images)}")
-        for name in config.cameras:
-            image, shape = observation.images[name], (*config.camera_shape, 3)
-            if image.shape != shape or image.dtype != np.uint8:
-                raise ValueError(f"{name} should be uint8 of shape {shape}, got {image.dtype} of shape {image.shape}")
-        if observation.state.shape != (config.state_dim,):
-            raise ValueError(
-                f"the actor expects a state of {config.state_dim} numbers, got shape {observation.state.shape}"
+        config, got = self.config, set(observation.images)
+        needed = set(config.cameras) - set(config.optional_cameras)
+        if not got or not needed <= got <= set(config.cameras):
+            may = f" ({', '.join(config.optional_cameras)} may be missing)" if config.optional_cameras else ""
+            raise ObservationError(
+                f"the actor expects the cameras {list(config.cameras)}{may}, got {list(observation.images)}"
             )
+        for name, image in observation.images.items():
+            shape = (*config.camera_shape, 3)
+            if image.shape != shape or image.dtype != np.uint8:
+                raise ObservationError(
+                    f"{name} should be uint8 of shape {shape}, got {image.dtype} of shape {image.shape}: send RGB "
+                    "in the height and width of the training"
+                )
+        state = observation.state
+        if state.shape != (config.state_dim,):
+            raise ObservationError(f"the actor expects a state of {config.state_dim} numbers, got shape {state.shape}")
+        if not np.isfinite(state).all():
+            entry = int(np.flatnonzero(~np.isfinite(state))[0])
+            raise ObservationError(f"state: expected finite numbers, got {state[entry]} at entry {entry}")
 
 
 def load_policy(path: str | Path, seed: int = 0, num_steps: int | None = None, device: str = "cpu") -> ActorPolicy:

@@ -11,6 +11,8 @@ from typing import Protocol
 
 import numpy as np
 
+from predimem.core.types import ObservationError
+
 PAD, BOS, UNKNOWN = "<pad>", "<bos>", "<unk>"
 BINS = 256
 
@@ -87,6 +89,11 @@ class PaliGemmaTokenizer:
         self._backend = SentencePieceProcessor(model_file=str(path))
 
     @property
+    def data(self) -> bytes:
+        """The contents of the file."""
+        return self._backend.serialized_model_proto()
+
+    @property
     def vocab_size(self) -> int:
         return self._backend.vocab_size()
 
@@ -134,19 +141,21 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
 
 
 def save_tokenizer(tokenizer: Tokenizer, path: str | Path) -> None:
-    """Only the tiny tokenizer is ours to write: PaliGemma's stays where the config says."""
     if isinstance(tokenizer, WordTokenizer):
         Path(path).write_text(tokenizer.text)
+    elif isinstance(tokenizer, PaliGemmaTokenizer):
+        Path(path).write_bytes(tokenizer.data)
 
 
 def tokenize(
-    tokenizer: Tokenizer, subtasks: Sequence[str], state_bins: np.ndarray, max_len: int
+    tokenizer: Tokenizer, subtasks: Sequence[str], state_bins: np.ndarray, max_len: int, cut: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:
     """Prompts to int64 [n, l] and bool [n, l], padded to the longest (padding changes no result).
 
-    state_bins: int [n, D]. A subtask too long for `max_len` loses its last words, never the state.
+    state_bins: int [n, D]. A subtask too long for `max_len` loses its last words, never the state; with `cut` False it
+    raises ObservationError.
     """
-    rows = [_encode(tokenizer, s, bins, max_len) for s, bins in zip(subtasks, state_bins, strict=True)]
+    rows = [_encode(tokenizer, s, bins, max_len, cut) for s, bins in zip(subtasks, state_bins, strict=True)]
     length = max(len(row) for row in rows)
     tokens = np.zeros((len(rows), length), np.int64)
     mask = np.zeros((len(rows), length), bool)
@@ -155,7 +164,7 @@ def tokenize(
     return tokens, mask
 
 
-def _encode(tokenizer: Tokenizer, subtask: str, bins: np.ndarray, max_len: int) -> list[int]:
+def _encode(tokenizer: Tokenizer, subtask: str, bins: np.ndarray, max_len: int, cut: bool) -> list[int]:
     words = subtask.split()
     while True:
         ids = tokenizer.encode(render_prompt(" ".join(words), bins))
@@ -163,6 +172,12 @@ def _encode(tokenizer: Tokenizer, subtask: str, bins: np.ndarray, max_len: int) 
             if len(words) < len(subtask.split()):
                 warnings.warn(f"subtask cut to {len(words)} words to fit {max_len} tokens", stacklevel=3)
             return ids
+        if words and not cut:
+            shown = subtask if len(subtask) <= 60 else subtask[:59] + "…"
+            raise ObservationError(
+                f"subtask: the prompt of {shown!r} and a state of {len(bins)} numbers has {len(ids)} tokens, the actor "
+                f"reads {max_len}: say it in fewer words, or raise max_token_len in the actor's config"
+            )
         if not words:
             raise ValueError(f"max_token_len {max_len} is too short for a state of {len(bins)} numbers")
         words = words[: len(words) // 2] if len(words) > 64 else words[:-1]

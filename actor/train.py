@@ -13,7 +13,7 @@ import json
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ from actor.names import from_openpi
 from actor.normalize import NormStats, compute_quantiles, load_stats, save_stats
 from actor.pi05 import Pi05
 from actor.preprocess import Preprocessor
+from actor.robot_space import RobotSpace
 from actor.tiny.auxiliary import AuxiliaryConfig
 from actor.tokenizer import Tokenizer, WordTokenizer, load_tokenizer, save_tokenizer, train_word_tokenizer
 from actor.weights import (
@@ -33,6 +34,7 @@ from actor.weights import (
     Actor,
     ActorConfig,
     load_into,
+    read_config,
     read_safetensors,
     save_actor,
     tokenizer_path,
@@ -119,8 +121,10 @@ class ActorTrainConfig:
     out: the folder for everything that the training makes.
     more_episodes: further folders of episodes.
     init_from: a safetensors file with openpi's names to start from; its action head must fit.
-    continue_from: a weights folder to start from. Its statistics and its tokenizer are kept; words that a tiny
-        tokenizer does not know are added to it.
+    continue_from: a weights folder to start from, such as one that `predimem import actor` wrote. Its tokenizer is
+        kept; words that a tiny tokenizer does not know are added to it.
+    stats_from: with `continue_from`, whether its statistics are kept (`checkpoint`), or computed from the episodes
+        (`data`).
     seed: batches and noise are functions of the seed and the step.
     steps: how many steps the training has.
     device: the torch device.
@@ -144,6 +148,7 @@ class ActorTrainConfig:
     more_episodes: tuple[str, ...] = ()
     init_from: str | None = None
     continue_from: str | None = None
+    stats_from: Literal["checkpoint", "data"] = "checkpoint"
     seed: int = 0
     steps: int = 1600
     device: str = "cpu"
@@ -291,16 +296,35 @@ def new_learner(config: ActorTrainConfig, frames: FrameSet, tokenizer: Tokenizer
 def prepare(run: Path, config: ActorTrainConfig, frames: FrameSet, fresh: bool) -> tuple[NormStats, Tokenizer]:
     """Statistics and tokenizer of the run: made from the training frames, taken over, or read back on resuming."""
     path = tokenizer_path(run, config.actor)
-    if fresh and config.continue_from is not None:
+    if fresh:
+        stats = _stats_to_start_from(config, frames)
         run.mkdir(parents=True, exist_ok=True)
-        save_stats(run / STATS_FILE, load_stats(Path(config.continue_from) / STATS_FILE))
-        save_tokenizer(_known(config, frames), path)
-    elif fresh:
-        run.mkdir(parents=True, exist_ok=True)
-        save_stats(run / STATS_FILE, NormStats(compute_quantiles(frames.states), compute_quantiles(frames.chunks)))
-        if path.suffix == ".json":
+        save_stats(run / STATS_FILE, stats)
+        if config.continue_from is not None:
+            path = run / path.name
+            save_tokenizer(_known(config, frames), path)
+        elif path.suffix == ".json":
             save_tokenizer(train_word_tokenizer(frames.prompts), path)
     return load_stats(run / STATS_FILE), load_tokenizer(path)
+
+
+def _stats_to_start_from(config: ActorTrainConfig, frames: FrameSet) -> NormStats:
+    """Raises ValueError for statistics of a checkpoint that are about another robot."""
+    if config.continue_from is None or config.stats_from == "data":
+        space = RobotSpace(config.actor)
+        chunks = space.to_model(frames.chunks, frames.chunk_states)
+        return NormStats(compute_quantiles(space.state(frames.states)), compute_quantiles(chunks))
+    folder = Path(config.continue_from)
+    stats, theirs = load_stats(folder / STATS_FILE), read_config(folder)
+    stats.check(config.actor.state_dim, config.actor.action_dim, folder / STATS_FILE)
+    for name in ("relative_to_state", "aloha_space"):
+        ours, found = getattr(config.actor, name), getattr(theirs, name)
+        if ours != found:
+            raise ValueError(
+                f"actor.{name} is {ours}, and {folder} was made with {found}, so that its statistics do not fit: say "
+                f"{name}: {found}, or stats_from: data"
+            )
+    return stats
 
 
 def _known(config: ActorTrainConfig, frames: FrameSet) -> Tokenizer:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from actor.aloha import ALOHA_DIM
 from actor.names import from_openpi, to_openpi
 from actor.normalize import NormStats, load_stats, save_stats
 from actor.pi05 import Pi05, Pi05Config
@@ -35,16 +37,24 @@ class ActorConfig:
 
     model: the sizes of the model.
     cameras: the names of the cameras, in the model's order.
+    optional_cameras: those of them that an observation or an episode may lack. The model does not attend to a camera
+        that is missing; one camera at least has to be there.
     camera_shape: (height, width) of every camera. Other sizes are an error; where the model's own image size differs,
         the image is resized with padding.
     state_dim: how many numbers the state has.
     action_dim: how many numbers an action of the environment has. The model's may be larger (padded with zeros).
-    tokenizer: a `tokenizer.json` in the weights folder, or the path of a sentencepiece `.model`.
+    relative_to_state: for robots that are told absolute positions while the model learns relative ones. For each
+        action it has the entry of the state from which the model counts, and null for an action that stays absolute,
+        such as a gripper's. Empty: all stay as the robot has them.
+    aloha_space: whether state and actions are those of an ALOHA, which are converted to the units of π0.5's base
+        weights (`actor.aloha`). `relative_to_state` counts in the converted units.
+    tokenizer: a `tokenizer.json` or a sentencepiece `.model` in the weights folder, or the path of a `.model`.
+    long_prompts: what becomes of a subtask that does not fit into `model.max_token_len`: its last words are `cut`, with
+        a warning, or it is an error (`refuse`).
+    openpi_exact: whether states are discretised and images resized exactly as by openpi, for weights that were
+        trained that way: a constant dimension is bin 0, a state below the range is bin -1, and 720 rows become 126.
     num_steps: how many Euler steps there are at inference.
     gripper: which number of an action is the gripper's; it becomes -1 or 1. With None it is a number like the others.
-    relative_to: for actions that are absolute positions of joints: for each action the entry of the state that measures
-        the same joint, null for an action that is none. The model then learns how far a joint moves from where it is,
-        a small number, in place of where it moves to. Empty: actions are learned as they are.
     after_grip: chunks end so many steps after the gripper changes, so that the robot looks again.
     noise: the standard deviation of what the flow starts from at inference. Less than the 1 of training gives the
         likelier actions.
@@ -54,13 +64,17 @@ class ActorConfig:
 
     model: Pi05Config = field(default_factory=Pi05Config)
     cameras: tuple[str, ...] = ("base_camera", "hand_camera")
+    optional_cameras: tuple[str, ...] = ()
     camera_shape: tuple[int, ...] = (128, 128)
     state_dim: int = 7
     action_dim: int = 7
+    relative_to_state: tuple[int | None, ...] = ()
+    aloha_space: bool = False
     tokenizer: str = "tokenizer.json"
+    long_prompts: Literal["cut", "refuse"] = "cut"
+    openpi_exact: bool = False
     num_steps: int = 10
     gripper: int | None = None
-    relative_to: tuple[int | None, ...] = ()
     after_grip: int = 4
     noise: float = 1.0
     base_m: tuple[float, ...] = (0.0, 0.0, 0.0)
@@ -70,25 +84,38 @@ class ActorConfig:
             raise ValueError(
                 f"model.num_cameras is {self.model.num_cameras}, but {len(self.cameras)} cameras are named"
             )
+        if unknown := sorted(set(self.optional_cameras) - set(self.cameras)):
+            raise ValueError(f"optional_cameras are some of the cameras {list(self.cameras)}, got {unknown}")
+        if self.optional_cameras and self.model.locate:
+            raise ValueError("optional_cameras: a model with a locator needs all its cameras; set model.locate: false")
+        self._check_space()
         if len(self.camera_shape) != 2:
             raise ValueError(f"camera_shape must be [height, width], got {list(self.camera_shape)}")
         if self.action_dim > self.model.action_dim:
             raise ValueError(f"the model's action_dim {self.model.action_dim} cannot hold {self.action_dim} actions")
         if self.gripper is not None and not 0 <= self.gripper < self.action_dim:
             raise ValueError(f"gripper should be one of the {self.action_dim} actions, counted from 0: {self.gripper}")
-        if self.relative_to and len(self.relative_to) != self.action_dim:
-            raise ValueError(
-                f"relative_to should have an entry for each of the {self.action_dim} actions, null for one that is no "
-                f"position of a joint; got {len(self.relative_to)}"
-            )
-        if any(entry is not None and not 0 <= entry < self.state_dim for entry in self.relative_to):
-            raise ValueError(f"relative_to: the state has the entries 0 to {self.state_dim - 1}: {self.relative_to}")
         if len(self.base_m) != 3:
             raise ValueError(f"base_m should be [x, y, z], got {list(self.base_m)}")
         if self.model.locate and self.state_dim < POSE_DIM:
             raise ValueError(f"locate needs a state that begins with the TCP's pose ({POSE_DIM} numbers)")
         if self.model.state_dim not in (0, self.state_dim):
             raise ValueError(f"model.state_dim should be 0 or state_dim {self.state_dim}, got {self.model.state_dim}")
+
+    def _check_space(self) -> None:
+        entries = self.relative_to_state
+        if entries and len(entries) != self.action_dim:
+            raise ValueError(
+                f"relative_to_state has {len(entries)} entries, and there are {self.action_dim} actions: name the "
+                "entry of the state for each of them, null for one that stays absolute"
+            )
+        if wrong := [entry for entry in entries if entry is not None and not 0 <= entry < self.state_dim]:
+            raise ValueError(f"relative_to_state: the state has the entries 0 to {self.state_dim - 1}, got {wrong}")
+        if self.aloha_space and (self.state_dim, self.action_dim) != (ALOHA_DIM, ALOHA_DIM):
+            raise ValueError(
+                f"aloha_space needs a state and actions of {ALOHA_DIM} numbers (two arms of six joints and a gripper), "
+                f"got {self.state_dim} and {self.action_dim}"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,15 +129,25 @@ class Actor:
 
 
 def save_actor(folder: str | Path, actor: Actor, dtype: torch.dtype = torch.float16) -> None:
-    """Write a weights folder; the weights under openpi's names, floating point as `dtype`."""
+    """Write a weights folder; the weights under openpi's names, floating point as `dtype`.
+
+    A sentencepiece tokenizer is copied into it.
+    """
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / CONFIG_FILE).write_text(json.dumps(to_dict(actor.config), indent=1) + "\n")
-    save_stats(folder / STATS_FILE, actor.stats)
-    save_tokenizer(actor.tokenizer, tokenizer_path(folder, actor.config))
+    write_description(folder, actor.config, actor.stats, actor.tokenizer)
     weights = {to_openpi(k): v.to(dtype).contiguous() for k, v in actor.model.state_dict().items()}
     save_file(weights, folder / WEIGHTS_FILE, metadata={"format": "pt"})
     (folder / WEIGHTS_FILE).chmod(0o644)  # safetensors writes for the owner alone
+
+
+def write_description(folder: Path, config: ActorConfig, stats: NormStats, tokenizer: Tokenizer) -> None:
+    """All of a weights folder but the weights."""
+    folder.mkdir(parents=True, exist_ok=True)
+    name = Path(config.tokenizer).name
+    config = replace(config, tokenizer=name)
+    (folder / CONFIG_FILE).write_text(json.dumps(to_dict(config), indent=1) + "\n")
+    save_stats(folder / STATS_FILE, stats)
+    save_tokenizer(tokenizer, folder / name)
 
 
 def load_actor(folder: str | Path, device: str = "cpu", dtype: torch.dtype = torch.float32) -> Actor:
@@ -121,12 +158,8 @@ def load_actor(folder: str | Path, device: str = "cpu", dtype: torch.dtype = tor
             raise WeightsError(
                 f"no actor in {folder}: {name} is missing. Train one with `predimem train actor`, or check the path"
             )
+    config = read_config(folder)
     try:
-        data = json.loads((folder / CONFIG_FILE).read_text())
-    except json.JSONDecodeError as error:
-        raise WeightsError(f"{folder / CONFIG_FILE} is not valid JSON: {error}") from error
-    try:
-        config = from_dict(ActorConfig, data, where=str(folder / CONFIG_FILE))
         stats = load_stats(folder / STATS_FILE)
         stats.check(config.state_dim, config.action_dim, folder / STATS_FILE)
         tokenizer = load_tokenizer(tokenizer_path(folder, config))
@@ -138,10 +171,24 @@ def load_actor(folder: str | Path, device: str = "cpu", dtype: torch.dtype = tor
     return Actor(config, model.eval(), stats, tokenizer)
 
 
+def read_config(folder: str | Path) -> ActorConfig:
+    """Raises WeightsError for a config that is missing, is no JSON, or says what no actor can be."""
+    path = Path(folder) / CONFIG_FILE
+    try:
+        return from_dict(ActorConfig, json.loads(path.read_text()), where=str(path))
+    except FileNotFoundError:
+        raise WeightsError(f"no actor in {folder}: {CONFIG_FILE} is missing") from None
+    except json.JSONDecodeError as error:
+        raise WeightsError(f"{path} is not valid JSON: {error}") from error
+    except ValueError as error:
+        raise WeightsError(f"{error}; copy the whole folder of the actor, or train it again") from error
+
+
 def tokenizer_path(folder: str | Path, config: ActorConfig) -> Path:
-    """A tokenizer.json lies in the folder; a sentencepiece model lies where the config says."""
+    """A tokenizer.json lies in the folder; a sentencepiece model there or else where the config says."""
     path = Path(config.tokenizer)
-    return Path(folder) / path if path.suffix == ".json" else path
+    inside = Path(folder) / path.name
+    return inside if path.suffix == ".json" or inside.is_file() else path
 
 
 def read_safetensors(path: str | Path) -> dict[str, Tensor]:

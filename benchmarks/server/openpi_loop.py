@@ -26,12 +26,12 @@ class MessagePolicy(Protocol):
     def infer(self, message: dict[str, Any]) -> dict[str, Any]: ...
 
 
-def serve_policy(policy: MessagePolicy, told: dict[str, Any]) -> None:
-    """Serve for ever on a free port of this machine, which is told as an event on stderr."""
-    asyncio.run(_serve(policy, told))
+def serve_policy(policy: MessagePolicy, told: dict[str, Any], port: int = 0) -> None:
+    """Serve for ever on a port of this machine (0: a free one), which is told as an event on stderr."""
+    asyncio.run(_serve(policy, told, port))
 
 
-async def _serve(policy: MessagePolicy, told: dict[str, Any]) -> None:
+async def _serve(policy: MessagePolicy, told: dict[str, Any], port: int) -> None:
     async def answer_all(connection: ServerConnection) -> None:
         packer, total_s = msgpack_numpy.Packer(), None
         await connection.send(packer.pack(told))
@@ -53,7 +53,9 @@ async def _serve(policy: MessagePolicy, told: dict[str, Any]) -> None:
             await connection.close(1011, "the policy failed")
             raise
 
-    async with serve(answer_all, "127.0.0.1", 0, compression=None, max_size=None, process_request=_healthz) as server:
+    async with serve(
+        answer_all, "127.0.0.1", port, compression=None, max_size=None, process_request=_healthz
+    ) as server:
         port = next(iter(server.sockets)).getsockname()[1]
         print(json.dumps({"event": "listening", "port": port}), file=sys.stderr, flush=True)
         await server.serve_forever()

@@ -13,9 +13,21 @@ INSTRUCTION = "instruction"  # no planner: the subtask is the whole instruction
 SKILLS = "skills"  # scripted skills that know the true state and carry out a subtask
 EXPERT = "expert"  # the memoryless expert: it knows the true state, too, and decides every step afresh
 SCRIPTED = (SKILLS, EXPERT)
+REMOTE = ("ws://", "wss://")  # a low-level policy on another machine, by the address of its server
 NO_MEMORY = MemoryConfig(recent_window=1, keyframes=False)
 
 _FORMER_PLANNERS = {"truth": ORACLE}
+
+
+def is_remote(actor: str) -> bool:
+    """Whether `actor` is the address of a server that speaks openpi's protocol."""
+    return actor.startswith(REMOTE)
+
+
+def check_actor_options(actor: str, options: dict[str, Any]) -> None:
+    """Raises ValueError for options of an actor that has none."""
+    if options and not is_remote(actor):
+        raise ValueError(f"actor_options: they are for a server, such as ws://host:8000; {actor!r} has none")
 
 
 @dataclass(frozen=True)
@@ -25,8 +37,10 @@ class AgentConfig:
     planner: `oracle` (ground-truth subtasks), `instruction` (no planner: a reactive policy), the folder of its
     weights, or the place of a class or function of your own that makes one (`my_planner.py:MyPlanner`,
     `package.module:make_planner`). `truth`, the former name of `oracle`, is read as well.
-    actor: `skills` (scripted skills), `expert` (the memoryless expert), or the folder of its weights. Folders are
-    names below the root of weights, such as `arena-planner`.
+    actor: `skills` (scripted skills), `expert` (the memoryless expert), the address of a server of openpi's protocol
+    (`ws://host:port`), or the folder of its weights. Folders are names below the root of weights, such as
+    `arena-planner`.
+    actor_options: how a server is asked, as in `actor.remote.RemoteConfig`.
     planner_options: what a planner of your own is made with, by the names of its arguments.
     memory: what differs from the memory that the planner was trained with, as in `MemoryConfig`. In YAML
     `memory: file.py:Class` names a memory of one's own.
@@ -41,6 +55,7 @@ class AgentConfig:
 
     planner: str
     actor: str
+    actor_options: dict[str, Any] = field(default_factory=dict)
     planner_options: dict[str, Any] = field(default_factory=dict)
     memory: dict[str, Any] = field(default_factory=dict)
     prompt: dict[str, Any] = field(default_factory=dict)
@@ -54,6 +69,7 @@ class AgentConfig:
         object.__setattr__(self, "planner", _FORMER_PLANNERS.get(self.planner, self.planner))
         if self.planner == INSTRUCTION and self.actor in SCRIPTED:
             raise ValueError(f"actor: {self.actor} carries out subtasks, and the planner `instruction` names none")
+        check_actor_options(self.actor, self.actor_options)
         for name in ("memory", "prompt"):
             if self.planner in (ORACLE, INSTRUCTION) and getattr(self, name):
                 raise ValueError(f"{name}: the planner {self.planner!r} has none")
@@ -90,7 +106,7 @@ class AgentConfig:
     def weights(self) -> tuple[str, ...]:
         """The folders of weights that this agent needs."""
         planner = () if self.planner in (ORACLE, INSTRUCTION) or self.has_own_planner else (self.planner,)
-        return (*planner, *(() if self.is_scripted else (self.actor,)))
+        return (*planner, *(() if self.is_scripted or is_remote(self.actor) else (self.actor,)))
 
     def images_every(self, plan_every_steps: int, actor_camera_every: int) -> int | None:
         """Control steps from one image to the next where this agent acts; None where it looks at none."""

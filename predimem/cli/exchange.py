@@ -1,4 +1,4 @@
-"""`predimem export` and `predimem import`: exchange episodes in the formats of other tools."""
+"""`predimem export` and `predimem import`: exchange episodes, and the actor's weights, with other tools."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ from typing import Annotated
 
 import typer
 
+from predimem.cli import actor_weights
 from predimem.cli.options import Episodes, Out, split
 from predimem.core.files import check_file
 
-export_app = typer.Typer(no_args_is_help=True, help="Write episodes in the formats of other tools.")
-import_app = typer.Typer(no_args_is_help=True, help="Read the data sets of others as episodes.")
+export_app = typer.Typer(
+    no_args_is_help=True, help="Write episodes, and the actor's weights, in the formats of others."
+)
+import_app = typer.Typer(no_args_is_help=True, help="Read the data sets of others as episodes, and their weights.")
+export_app.command("actor")(actor_weights.export_weights)
+import_app.command("actor")(actor_weights.import_weights)
 
 Data = Annotated[Path, typer.Argument(help="The folder of the data set.", exists=True, file_okay=False)]
 Processes = Annotated[int, typer.Option("--workers", help="How many processes read episodes side by side.", min=1)]

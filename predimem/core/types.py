@@ -15,6 +15,10 @@ import numpy as np
 Status = Literal["success", "failure", "error"]
 
 
+class ObservationError(ValueError):
+    """An observation or a subtask that a policy cannot use: says which part, what was expected and how to mend it."""
+
+
 @dataclass(frozen=True, eq=False)
 class Observation:
     """What the robot senses at control step `step`.

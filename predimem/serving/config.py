@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 from memory_bank.store import Retention, is_address
 from predimem.agent.clock import TimeConfig
-from predimem.agent.config import INSTRUCTION
+from predimem.agent.config import INSTRUCTION, check_actor_options
 from predimem.agent.dual_system import DualSystemConfig
 from predimem.core.own_code import is_place
 from predimem.serving.known_tasks import TasksConfig
@@ -22,8 +22,9 @@ class ModelsConfig:
     """Which models are served.
 
     weights: a folder with the folders that `planner` and `actor` name; null: the shipped ones.
-    planner, actor: names of folders of weights, or their paths. The planner `instruction` stands for none; the subtask
-    is then the whole task.
+    planner, actor: names of folders of weights, or their paths. The actor may be a server of openpi's protocol
+    (`ws://host:port`), which `actor_options` say how to ask (`actor.remote.RemoteConfig`). The planner `instruction`
+    stands for none; the subtask is then the whole task.
     device: where both run (`cpu`, `cuda`, ...).
     A planner that is the place of your own code (`my_planner.py:MyPlanner`) is called with `planner_options`.
     seed: of S1's noise.
@@ -34,6 +35,7 @@ class ModelsConfig:
     planner: str = "planner"
     planner_options: dict[str, Any] = field(default_factory=dict)
     actor: str = "actor"
+    actor_options: dict[str, Any] = field(default_factory=dict)
     device: str = "cpu"
     torch_threads: int = 1
     seed: int = 0
@@ -41,6 +43,7 @@ class ModelsConfig:
     prompt: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        check_actor_options(self.actor, self.actor_options)
         if self.planner == INSTRUCTION and (self.memory or self.prompt):
             raise ValueError(f"models: the planner {INSTRUCTION!r} has no memory and no prompt")
         if self.prompt and is_place(self.planner):

@@ -24,6 +24,7 @@ def metadata(config: ServeConfig, served: Served) -> dict[str, Any]:
         "versions": {"predimem": predimem.__version__, "python": sys.version.split()[0], "numpy": np.__version__},
         "weights": dict(served.weights),
         "cameras": list(robot.cameras),
+        "optional_cameras": list(robot.optional_cameras),
         "image_size": list(robot.image_size),
         "state_dim": robot.state_dim,
         "action_dim": robot.action_dim,

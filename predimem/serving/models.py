@@ -5,16 +5,23 @@ from __future__ import annotations
 import functools
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from memory_bank import make_memory
-from predimem.agent.config import INSTRUCTION, NO_MEMORY
+from predimem.agent.config import INSTRUCTION, NO_MEMORY, is_remote
 from predimem.agent.own_planner import check_own_planner, make_own_planner, memory_of
+from predimem.core.config import from_dict
+from predimem.core.interfaces import Policy
 from predimem.core.own_code import code_hash, is_place
 from predimem.core.weight_files import WeightsError, weights_folder, weights_hash
 from predimem.serving.config import ModelsConfig
 from predimem.serving.known_tasks import KnownTasks
 from predimem.serving.robot import RobotSpec, Served
+
+if TYPE_CHECKING:
+    from actor.weights import ActorConfig
 
 
 def make_served(models: ModelsConfig) -> Served:
@@ -32,10 +39,15 @@ def make_served(models: ModelsConfig) -> Served:
     from planner.instructions import trained_on
 
     torch.set_num_threads(models.torch_threads)
-    folder = model_folder(models.weights, models.actor)
-    policy = load_policy(folder, models.seed, device=models.device)
-    actor = policy.config
-    weights, make_planner, memory, tasks = {_name(models.actor): weights_hash(folder)}, None, NO_MEMORY, KnownTasks()
+    if is_remote(models.actor):
+        policy, robot = _remote(models)
+        weights = {}
+    else:
+        folder = model_folder(models.weights, models.actor)
+        policy = load_policy(folder, models.seed, device=models.device)
+        robot = _robot_of(policy.config)
+        weights = {_name(models.actor): weights_hash(folder)}
+    make_planner, memory, tasks = None, NO_MEMORY, KnownTasks()
     if is_place(models.planner):
         check_own_planner(models.planner, models.planner_options)
         memory = memory_of(models.planner, models.memory)
@@ -48,19 +60,48 @@ def make_served(models: ModelsConfig) -> Served:
         spec = changed_spec(trained, models.memory, models.prompt)
         if difference := untrained_prompt(trained, spec):
             print(f"note: the planner {models.planner} was trained with another prompt: {difference}", file=sys.stderr)
-        if not set(spec.prompt.cameras) <= set(actor.cameras):
+        if not set(spec.prompt.cameras) <= set(robot.cameras):
             raise ValueError(
                 f"the planner {models.planner!r} looks through the cameras {list(spec.prompt.cameras)} and the actor "
-                f"{models.actor!r} through {list(actor.cameras)}: serve two that were trained on the same robot"
+                f"{models.actor!r} through {list(robot.cameras)}: serve two that were trained on the same robot"
             )
+        optional = tuple(name for name in robot.optional_cameras if name not in spec.prompt.cameras)
+        robot = replace(robot, optional_cameras=optional)
         memory = spec.memory
         make_memory(memory)
         weights[_name(models.planner)] = weights_hash(folder)
         make_planner = functools.partial(load_planner, folder, models.device, threads=models.torch_threads, spec=spec)
         tasks = KnownTasks(*trained_on(folder, trained))
-    height, width = actor.camera_shape
-    robot = RobotSpec(actor.cameras, (height, width), actor.state_dim, actor.action_dim)
     return Served(robot, policy, make_planner, memory, weights, tasks)
+
+
+def _robot_of(actor: ActorConfig) -> RobotSpec:
+    height, width = actor.camera_shape
+    return RobotSpec(
+        actor.cameras,
+        (height, width),
+        actor.state_dim,
+        actor.action_dim,
+        actor.optional_cameras,
+        actor.relative_to_state,
+    )
+
+
+def _remote(models: ModelsConfig) -> tuple[Policy, RobotSpec]:
+    """S1 on another machine. It is never waited for: a robot is told at once that there are no actions."""
+    from actor.remote import RemoteConfig, RemotePolicy
+
+    options = from_dict(RemoteConfig, models.actor_options, "models: actor_options")
+    told = {name: getattr(options, name) for name in ("cameras", "camera_shape", "state_dim", "action_dim")}
+    if missing := [name for name, value in told.items() if not value]:
+        raise ValueError(
+            f"models: actor_options: {', '.join(missing)} missing: a server of openpi does not say which robot it is "
+            "for, and this server has to tell its clients"
+        )
+    assert options.camera_shape is not None and options.state_dim is not None and options.action_dim is not None
+    height, width = options.camera_shape
+    robot = RobotSpec(tuple(options.cameras), (height, width), options.state_dim, options.action_dim)
+    return RemotePolicy(models.actor, replace(options, patience_s=0.0)), robot
 
 
 def model_folder(root: str | None, model: str) -> Path:

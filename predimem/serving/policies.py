@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 from predimem.core.interfaces import Policy
-from predimem.core.types import ActionChunk, Observation
+from predimem.core.types import ActionChunk, Observation, ObservationError
 from predimem.serving.batches import Batches, QueueFull, Stopped, TooLate
 from predimem.serving.config import BatchConfig
 from predimem.serving.metrics import Metrics
 from predimem.serving.refusal import Refusal
 
+log = logging.getLogger(__name__)
 Asked = tuple[Observation, str]
 
 
@@ -54,6 +56,11 @@ class SharedPolicy:
             raise Refusal("deadline", "the actor did not answer in time") from None
         except Stopped:
             raise Refusal("draining", "the server is being shut down") from None
+        except ObservationError as error:
+            raise Refusal("malformed", str(error)) from None
+        except ConnectionError as error:
+            log.error("%s", error)
+            raise Refusal("deadline", "the actor, on another machine, gave no actions; ask again later") from None
 
     def close(self) -> None:
         self._batches.close()

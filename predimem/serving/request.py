@@ -108,15 +108,21 @@ def _images(message: dict[str, Any], robot: RobotSpec, limits: LimitsConfig) -> 
     for name in robot.cameras:
         found = _first(message, name, f"observation/{name}")
         found = nested.get(name) if found is None else found
+        if found is None and name in robot.optional_cameras:
+            continue
         if found is None:
             raise Refusal("malformed", f"no image of the camera {name!r}; {_wanted(message, nested, robot)}")
         images[name] = read_image(name, found, robot.image_size, limits)
+    if not images:
+        raise Refusal("malformed", f"no image of any camera; {_wanted(message, nested, robot)}")
     return images
 
 
 def _wanted(message: dict[str, Any], nested: dict[str, Any], robot: RobotSpec) -> str:
     """Which cameras are expected, and under which names images came instead."""
     expected = f"expected {', '.join(robot.cameras)}"
+    if robot.optional_cameras:
+        expected += f", of which {', '.join(robot.optional_cameras)} may be missing"
     came = [key for key, value in message.items() if isinstance(value, np.ndarray | bytes) and np.ndim(value) != 1]
     known = {*robot.cameras, *(f"observation/{name}" for name in robot.cameras)}
     came = [key for key in came if not key.endswith("state")] + [f"images: {key}" for key in nested]

@@ -45,12 +45,19 @@ class RobotConfig:
 
 @dataclass(frozen=True)
 class RobotSpec:
-    """cameras: names of the images; image_size: their [height, width]."""
+    """cameras: names of the images; image_size: their [height, width].
+
+    optional_cameras: those of the cameras that an observation may lack.
+    positions: for each action the entry of the state that measures the same thing, None for an action that is no
+    absolute position; empty where the actor does not say.
+    """
 
     cameras: tuple[str, ...]
     image_size: tuple[int, int]
     state_dim: int
     action_dim: int
+    optional_cameras: tuple[str, ...] = ()
+    positions: tuple[int | None, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -88,6 +95,13 @@ def check_robot(config: RobotConfig, robot: RobotSpec) -> None:
     wrong = [entry for entry in config.measured.values() if not 0 <= entry < robot.state_dim]
     if wrong:
         raise ValueError(f"{names}: the state has the entries 0 to {robot.state_dim - 1}, got {wrong}")
+    for action, entry in enumerate(robot.positions):
+        if entry is not None and config.measured.get(action) != entry:
+            raise ValueError(
+                f"{names}: action {action} is the absolute position that entry {entry} of the state measures, by the "
+                f"actor's relative_to_state, and `joints` says {config.measured.get(action)}: a held robot would "
+                f"lunge; give `joints: {list(robot.positions)}`, with entries for its grippers where they are measured"
+            )
     if len(config.measured) == actions:
         return
     if len(config.hold) != actions:

@@ -18,10 +18,11 @@ from predimem.agent.baselines import (
     RandomAgent,
 )
 from predimem.agent.clock import SimulatedClock, TimeConfig
-from predimem.agent.config import INSTRUCTION, NO_MEMORY, ORACLE, AgentConfig
+from predimem.agent.config import INSTRUCTION, NO_MEMORY, ORACLE, AgentConfig, is_remote
 from predimem.agent.dual_system import DualSystemAgent
 from predimem.agent.own_planner import make_own_planner, memory_of
 from predimem.agent.worker import PlannerWorker
+from predimem.core.config import from_dict
 from predimem.core.interfaces import Agent, Planner, Policy
 from predimem.core.weight_files import weights_folder
 from predimem.envs.benchmark import load_benchmark, load_expert
@@ -68,7 +69,7 @@ class AgentFactory:
         if config.is_scripted:
             self._check_scripted(config)
         else:
-            self._policy(config.actor)
+            self._policy(config)
         planner, _ = self._planner_and_memory(config)
         if isinstance(planner, OracleSubtasks):
             self._check_true_subtask()
@@ -84,7 +85,7 @@ class AgentFactory:
             time = replace(time, s2_latency_steps=config.s2_latency_steps)
         if config.is_scripted:
             time = replace(time, s1_latency_steps=0)  # experts answer for the very step that they are asked at
-        policy = self._scripted(config, environment) if config.is_scripted else self._policy(config.actor)
+        policy = self._scripted(config, environment) if config.is_scripted else self._policy(config)
         planner, memory = self._planner_and_memory(config)
         agent: PlannedAgent = self._dual_system(planner, memory, policy, environment, time)
         if isinstance(planner, OracleSubtasks):
@@ -144,7 +145,16 @@ class AgentFactory:
             self._models[name] = load_planner(weights_folder(self._config.weights, name))
         return self._models[name]
 
-    def _policy(self, name: str) -> Policy:
+    def _policy(self, config: AgentConfig) -> Policy:
+        name = config.actor
+        if is_remote(name):
+            from actor.remote import RemoteConfig, RemotePolicy
+
+            key = f"{name} {config.actor_options}"
+            if key not in self._models:
+                options = from_dict(RemoteConfig, config.actor_options, "actor_options")
+                self._models[key] = RemotePolicy(name, options)
+            return self._models[key]
         if name not in self._models:
             from actor.policy import load_policy
 

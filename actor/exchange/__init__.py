@@ -1,0 +1,1 @@
+"""Checkpoints of π0.5 as openpi and LeRobot write them, in and out."""
