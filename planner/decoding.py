@@ -1,14 +1,15 @@
 """S2 at inference: a stock Qwen3-VL checkpoint behind the `Planner` interface.
 
-An answer depends on the snapshot and on greedy decoding alone. Two things are remembered because they save time
-(docs/benchmarks/planner_latency.md): the features that the vision tower gave of images, and each episode's last
-answer, which is checked as a guess at the next one. The forward pass is in `planner.forward`.
+An answer depends on the snapshot and on greedy decoding alone. Three things are remembered because they save time
+(docs/benchmarks/planner_stream.md): the features that the vision tower gave of images, the keys and values of the part
+of the prompt that stays the same, and each episode's last answer, which is checked as a guess at the next one. The
+forward pass is in `planner.forward`.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,17 +17,21 @@ from typing import Any
 import torch
 from jinja2 import TemplateError
 
+from planner.caches import MB, CacheConfig
 from planner.checkpoint import PlannerCheckpointError, PlannerSpec, draw_model, read_spec
-from planner.forward import TextForward
+from planner.feature_memory import FeatureMemory
+from planner.forward import Interrupted, TextForward
 from planner.greedy import Decoded, greedy_decode
 from planner.image_features import ImageReader
 from planner.inputs import InputReader
+from planner.key_values import KeyValues
 from planner.parsing import parse_plan, subtask_characters
+from planner.prefixes import ROBOTS, PrefixMemory
+from planner.reading import PromptReader, Question
 from predimem.core.progress import stage
 from predimem.core.types import MemorySnapshot, Plan
 
 _END = "<|im_end|>"
-_EPISODES = 256  # whose last answers are remembered
 
 
 @dataclass(frozen=True)
@@ -36,45 +41,79 @@ class _LastAnswer:
 
 
 class QwenPlanner:
-    """Implements `Planner` with greedy decoding. It serves one call at a time.
+    """Implements `StreamingPlanner` with greedy decoding. It serves one call at a time.
 
-    timesteps: the features of the images of so many timesteps, the last used ones, are kept. An arena prompt shows up
-        to 12 of them for each robot. One of two images takes 0.13 MB with the tiny model (128 px) and 4 MB with the
-        8B model (256 px).
+    caches: how much it remembers between answers.
     """
 
-    def __init__(self, model: Any, processor: Any, spec: PlannerSpec, timesteps: int = 128):
+    def __init__(self, model: Any, processor: Any, spec: PlannerSpec, caches: CacheConfig | None = None):
         self.spec = spec
-        self._model, self._processor, self._timesteps = model.eval(), processor, timesteps
+        self._model, self._processor, self.caches = model.eval(), processor, caches or CacheConfig()
         self._tokenizer = processor.tokenizer
         self._end = processor.tokenizer.convert_tokens_to_ids(_END)
-        self._reader = ImageReader(model, processor.image_processor, spec.prompt, timesteps)
-        self._inputs = InputReader(processor, spec.prompt, self._reader, model.config.image_token_id)
+        features = FeatureMemory(
+            self.caches.features_mb * MB, self.caches.spill_mb * MB, half=self.caches.half_features
+        )
+        self._images = ImageReader(model, processor.image_processor, spec.prompt, features)
+        self._inputs = InputReader(processor, spec.prompt, self._images, model.config.image_token_id)
         self._forward = TextForward(model)
+        self._prefixes = PrefixMemory(self.caches.prefix_mb * MB, lambda: KeyValues.of(model))
+        self._reader = PromptReader(self._forward, self._images)
         self._last: OrderedDict[str, _LastAnswer] = OrderedDict()
 
     def with_spec(self, spec: PlannerSpec) -> QwenPlanner:
         """A planner of the same weights with another prompt (`planner.checkpoint.changed_spec`)."""
-        return QwenPlanner(self._model, self._processor, spec, self._timesteps)
+        return QwenPlanner(self._model, self._processor, spec, self.caches)
 
     def plan(self, snapshot: MemorySnapshot) -> Plan:
         """The plan for a snapshot. An answer that is not the JSON asked for becomes `Plan.error`."""
         return self.plan_batch([snapshot])[0]
 
     def plan_batch(self, snapshots: Sequence[MemorySnapshot]) -> list[Plan]:
-        """A plan for each of the snapshots, of one episode or of several, in one batch."""
+        """A plan for each of the snapshots, each of another episode, in one batch."""
         if not snapshots:
             return []
+        if len({snapshot.episode_id for snapshot in snapshots}) < len(snapshots):
+            return [self.plan(snapshot) for snapshot in snapshots]
         with torch.inference_mode():
-            inputs = [self._inputs(snapshot) for snapshot in snapshots]
+            questions = [self._question(snapshot) for snapshot in snapshots]
             guesses = [self._guess(snapshot) for snapshot in snapshots]
-            answers = greedy_decode(self._forward, inputs, self._end, self.spec.max_new_tokens, guesses)
+            answers = greedy_decode(self._reader, questions, self._end, self.spec.max_new_tokens, guesses)
+            for question in questions:
+                self._reader.keep(question)
+            self._prefixes.trim()
         for snapshot, answer in zip(snapshots, answers, strict=True):
             self._last[snapshot.episode_id] = _LastAnswer(snapshot.step, answer.tokens)
             self._last.move_to_end(snapshot.episode_id)
-        while len(self._last) > _EPISODES:
-            self._last.popitem(last=False)
+        while len(self._last) > ROBOTS:
+            self.forget(next(iter(self._last)))
         return [self._plan(answer, snapshot) for answer, snapshot in zip(answers, snapshots, strict=True)]
+
+    def prepare(self, snapshot: MemorySnapshot, interrupted: Callable[[], bool] = lambda: False) -> bool:
+        """Read what the next prompt begins with: all but the newest timestep, the question and the answer.
+
+        snapshot: the next one without its newest frame. interrupted: asked between two layers whether there is
+        something more urgent. Returns False where it was interrupted, or where a prompt says nothing of the next one.
+        """
+        if not self.spec.prompt.grows_at_the_end or not self.caches.prefix_mb:
+            return False
+        with torch.inference_mode():
+            try:
+                self._reader.prepare(self._question(snapshot, newest_is_missing=True), interrupted)
+            except Interrupted:
+                return False
+            self._prefixes.trim()
+        return True
+
+    def forget(self, episode_id: str) -> None:
+        """Let go of everything that was remembered of an episode."""
+        self._last.pop(episode_id, None)
+        self._prefixes.forget(episode_id)
+        self._images.memory.forget(episode_id)
+
+    def _question(self, snapshot: MemorySnapshot, newest_is_missing: bool = False) -> Question:
+        inputs = self._inputs(snapshot, newest_is_missing)
+        return Question(snapshot.episode_id, inputs, self._prefixes.of(snapshot.episode_id))
 
     def _guess(self, snapshot: MemorySnapshot) -> list[int]:
         """The tokens of this episode's last answer; none if the episode is played anew, which has to go as before."""
@@ -103,24 +142,24 @@ class QwenPlanner:
 def load_planner(
     path: str | Path,
     device: str = "cpu",
-    timesteps: int = 128,
+    caches: CacheConfig | None = None,
     threads: int | None = None,
     spec: PlannerSpec | None = None,
 ) -> QwenPlanner:
     """Loads a planner from an exported folder, in float32 on the CPU and in bfloat16 elsewhere.
 
-    timesteps: see `QwenPlanner`.
+    caches: how much it remembers between answers.
     threads: torch keeps to so many threads in this process from then on; None leaves them as they are.
     spec: in place of the folder's (`planner.checkpoint.changed_spec`).
 
     Raises PlannerCheckpointError if the folder, a file or a weight is missing, or a file is truncated.
     """
     with stage("loading the planner"):
-        return _load_planner(Path(path), device, timesteps, threads, spec)
+        return _load_planner(Path(path), device, caches, threads, spec)
 
 
 def _load_planner(
-    folder: Path, device: str, timesteps: int, threads: int | None, spec: PlannerSpec | None
+    folder: Path, device: str, caches: CacheConfig | None, threads: int | None, spec: PlannerSpec | None
 ) -> QwenPlanner:
     from safetensors import SafetensorError
     from transformers import AutoConfig, AutoProcessor, Qwen3VLForConditionalGeneration
@@ -158,7 +197,7 @@ def _load_planner(
             f"the planner in {folder} lacks {len(broken)} weights, first {broken[0]}: export it again"
         )
     _check_processor(folder, processor, model.config.image_token_id)
-    return QwenPlanner(model.to(device), processor, spec, timesteps)
+    return QwenPlanner(model.to(device), processor, spec, caches)
 
 
 def _check_processor(folder: Path, processor: Any, image_token: int) -> None:

@@ -6,77 +6,89 @@ window moves on by a frame.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import hashlib
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
+from planner.feature_memory import FeatureMemory, ImageFeatures
 from planner.prompt import PromptConfig, size_images
 
 
 @dataclass(frozen=True, eq=False)
-class ImageFeatures:
-    """The features of one image.
+class Picture:
+    """An image of a prompt.
 
+    pixels: RGB uint8 [H, W, 3], as the environment gave them.
+    number: a hash of shape and pixels, below 0.
     rows, columns: how many tokens the image has in the prompt, in each direction.
-    merged: [rows * columns, D], the embeddings of these tokens.
-    deepstack: for each of the first layers, what is added to these tokens there, [rows * columns, D].
     """
 
+    pixels: np.ndarray
+    number: int
     rows: int
     columns: int
-    merged: Tensor
-    deepstack: tuple[Tensor, ...]
-
-
-Timestep = tuple[np.ndarray, ...]  # an image of each camera
-Key = tuple[tuple[tuple[int, ...], bytes], ...]
 
 
 class ImageReader:
-    """Gives the features of images, and remembers those of the `capacity` timesteps that were asked for last.
+    """Gives the features of images, and remembers them in `memory`.
 
-    A timestep is recognised by the bytes of its images, so it does not matter who holds it. The reader is not
-    thread-safe.
+    An image is recognised by its pixels, so it does not matter who holds it. The reader is not thread-safe.
     """
 
-    def __init__(self, model: Any, image_processor: Any, prompt: PromptConfig, capacity: int):
-        if capacity < 0:
-            raise ValueError(f"the capacity for timesteps must not be negative, got {capacity}")
-        self._model, self._processor, self._prompt = model, image_processor, prompt
-        self._capacity = capacity
-        self._known: OrderedDict[Key, list[ImageFeatures]] = OrderedDict()
+    def __init__(self, model: Any, image_processor: Any, prompt: PromptConfig, memory: FeatureMemory):
+        self._model, self._processor, self._prompt, self.memory = model, image_processor, prompt, memory
+        self._cell = prompt.image_patch_size * model.config.vision_config.spatial_merge_size
+        self._numbers: dict[int, tuple[weakref.ref[np.ndarray], int]] = {}
+        self._grids: dict[tuple[int, ...], tuple[int, int]] = {}
         self.computed = 0  # timesteps that went through the tower
 
-    def __len__(self) -> int:
-        return len(self._known)
+    def pictures(self, images: Sequence[np.ndarray]) -> list[Picture]:
+        """The images, RGB uint8 [H, W, 3], recognised but not looked at by the tower."""
+        return [Picture(image, self._number(image), *self._grid(image)) for image in images]
 
-    def __call__(self, images: Sequence[np.ndarray]) -> list[ImageFeatures]:
-        """images: RGB uint8 [H, W, 3], as the environment gave them, camera-minor."""
+    def __call__(self, pictures: Sequence[Picture], robot: str) -> list[ImageFeatures]:
+        """The features of whole timesteps, camera-minor. robot: whose memory of features they are kept in."""
         cameras = len(self._prompt.cameras)
-        steps = [tuple(images[first : first + cameras]) for first in range(0, len(images), cameras)]
-        keys: list[Key] = [tuple((image.shape, image.tobytes()) for image in step) for step in steps]
-        found = {key: self._known[key] for key in keys if key in self._known}
+        steps = [tuple(pictures[first : first + cameras]) for first in range(0, len(pictures), cameras)]
+        keys = [tuple(picture.number for picture in step) for step in steps]
+        found = {key: features for key in dict.fromkeys(keys) if (features := self.memory.get(key, robot)) is not None}
         new = {key: step for key, step in zip(keys, steps, strict=True) if key not in found}
         if new:
-            found |= zip(new, self._compute(list(new.values())), strict=True)
-        for key in keys:
-            self._known[key] = found[key]
-            self._known.move_to_end(key)
-        while len(self._known) > self._capacity:
-            self._known.popitem(last=False)
+            for key, features in zip(new, self._compute(list(new.values())), strict=True):
+                found[key] = self.memory.put(key, features, robot)
+            self.memory.trim()
         return [image for key in keys for image in found[key]]
 
-    def _compute(self, steps: list[Timestep]) -> list[list[ImageFeatures]]:
+    def _number(self, image: np.ndarray) -> int:
+        """Of an image that nobody can change it is computed once, while the image is in memory."""
+        known = self._numbers.get(id(image))
+        if known is not None and known[0]() is image:
+            return known[1]
+        digest = hashlib.blake2b(np.ascontiguousarray(image).data, digest_size=16, person=b"%d,%d" % image.shape[:2])
+        number = -1 - int.from_bytes(digest.digest(), "big")
+        if not image.flags.writeable and image.base is None:
+            place, numbers = id(image), self._numbers
+            numbers[place] = (weakref.ref(image, lambda _: numbers.pop(place, None)), number)
+        return number
+
+    def _grid(self, image: np.ndarray) -> tuple[int, int]:
+        """Rows and columns of an image of this shape."""
+        if image.shape not in self._grids:
+            (sized,) = size_images([image], self._prompt)
+            self._grids[image.shape] = (sized.height // self._cell, sized.width // self._cell)
+        return self._grids[image.shape]
+
+    def _compute(self, steps: list[tuple[Picture, ...]]) -> list[list[ImageFeatures]]:
         self.computed += len(steps)
         # One by one on the CPU: there an image's last bits depend on which others share its batch, and an answer
         # must not depend on what was asked before. An accelerator is too slow that way.
         if self._model.device.type == "cpu":
-            return [self._tower(step) for step in steps]
-        images, cameras = self._tower([image for step in steps for image in step]), len(steps[0])
+            return [self._tower([picture.pixels for picture in step]) for step in steps]
+        images, cameras = self._tower([picture.pixels for step in steps for picture in step]), len(steps[0])
         return [images[first : first + cameras] for first in range(0, len(images), cameras)]
 
     def _tower(self, images: Sequence[np.ndarray]) -> list[ImageFeatures]:
@@ -85,10 +97,8 @@ class ImageReader:
         output = self._model.model.get_image_features(
             inputs["pixel_values"].to(self._model.device), grids.to(self._model.device), return_dict=True
         )
-        merge = self._model.config.vision_config.spatial_merge_size
-        parts = zip(grids.tolist(), output.pooler_output, *output.deepstack_features, strict=True)
         # Clones, since a slice would keep the whole batch.
         return [
-            ImageFeatures(rows // merge, columns // merge, merged.clone(), tuple(part.clone() for part in deepstack))
-            for (_, rows, columns), merged, *deepstack in parts
+            ImageFeatures(merged.clone(), tuple(part.clone() for part in deepstack))
+            for merged, *deepstack in zip(output.pooler_output, *output.deepstack_features, strict=True)
         ]

@@ -32,9 +32,11 @@ class PromptConfig:
     keyframes: False is the ablation whose prompt has no keyframe section.
     image_patch_size: the vision tower's, by which qwen-vl-utils sizes the images.
     past_subtasks: True adds the section of the text memory.
-    timestamps: step and time since the start, seconds relative to now, or none. Scripted demonstrations keep time so
-        well that the clock alone tells how far they have got: a planner that sees it learns to read it in place of its
-        memory.
+    timestamps: what is said of the time of a timestep. "absolute": its step and the time since the start; "relative":
+        seconds relative to now; "gaps": seconds since the timestep shown before it; "none": nothing. Scripted
+        demonstrations keep time so well that the clock alone tells how far they have got: a planner that sees it learns
+        to read it in place of its memory. "relative" and "gaps" do not tell the clock. But with "relative" every time
+        in the prompt is another one in the next prompt, so that the planner has to read all keyframes anew each time.
 
     The fields of `FOLLOWS_MEMORY` say what the memory config says; a config file leaves them out.
     """
@@ -44,11 +46,16 @@ class PromptConfig:
     keyframes: bool = MemoryConfig.keyframes
     image_patch_size: int = 16
     past_subtasks: bool = MemoryConfig.past_subtasks
-    timestamps: Literal["absolute", "relative", "none"] = "absolute"
+    timestamps: Literal["absolute", "relative", "gaps", "none"] = "absolute"
 
     def __post_init__(self) -> None:
         if not self.cameras or len(set(self.cameras)) != len(self.cameras):
             raise ValueError(f"cameras must be distinct names, at least one, got {self.cameras}")
+
+    @property
+    def grows_at_the_end(self) -> bool:
+        """Whether a prompt begins as the one before it, up to the first timestep that differs."""
+        return self.timestamps != "relative"
 
 
 def follow_memory(data: dict[str, Any]) -> dict[str, Any]:
@@ -88,18 +95,22 @@ class Prompt:
 
 
 def render_prompt(snapshot: MemorySnapshot, config: PromptConfig) -> Prompt:
-    """The prompt for one snapshot. Raises ValueError if a frame lacks a camera of `config.cameras`."""
-    now_s = snapshot.recent[-1].time_s
-    frames = (*snapshot.keyframes, *snapshot.recent) if config.keyframes else snapshot.recent
+    """The prompt for one snapshot. Raises ValueError if a frame lacks a camera of `config.cameras`.
+
+    What changes least comes first. Only with relative times must the snapshot have a recent frame.
+    """
+    keyframes = snapshot.keyframes if config.keyframes else ()
+    frames = (*keyframes, *snapshot.recent)
     images = [_image(frame, camera) for frame in frames for camera in config.cameras]
+    timesteps = [f"{time}{IMAGE_TAG * len(config.cameras)}" for time in _times(frames, config)]
     lines = [f"{TASK}{snapshot.instruction}", _camera_order(config)]
     if config.keyframes:
-        lines.append(KEYFRAMES if snapshot.keyframes else NO_KEYFRAMES)
-        lines += [_timestep(frame, now_s, config) for frame in snapshot.keyframes]
+        lines.append(KEYFRAMES if keyframes else NO_KEYFRAMES)
+        lines += timesteps[: len(keyframes)]
     if config.past_subtasks:
         lines += [PAST, *snapshot.past_subtasks] if snapshot.past_subtasks else [NO_PAST]
     lines.append(RECENT)
-    lines += [_timestep(frame, now_s, config) for frame in snapshot.recent]
+    lines += timesteps[len(keyframes) :]
     lines.append(RETURN)
     messages = [
         {"role": "system", "content": system_prompt(config)},
@@ -199,12 +210,17 @@ def _camera_order(config: PromptConfig) -> str:
     return f"Camera order for every timestep: {', '.join(config.cameras)}."
 
 
-def _timestep(frame: Frame, now_s: float, config: PromptConfig) -> str:
+def _times(frames: Sequence[Frame], config: PromptConfig) -> list[str]:
+    """What is said of the time of each of the frames that are shown."""
     if config.timestamps == "none":
-        return IMAGE_TAG * len(config.cameras)
+        return [""] * len(frames)
     if config.timestamps == "relative":
-        return f"{frame.time_s - now_s:+.1f} s: {IMAGE_TAG * len(config.cameras)}"
-    return f"step {frame.step} ({frame.time_s:.2f} s): {IMAGE_TAG * len(config.cameras)}"
+        return [f"{frame.time_s - frames[-1].time_s:+.1f} s: " for frame in frames]
+    if config.timestamps == "gaps":
+        before = (frames[0], *frames[:-1]) if frames else ()
+        gaps = (frame.time_s - last.time_s for last, frame in zip(before, frames, strict=True))
+        return [f"{max(0.0, gap):+.1f} s: " for gap in gaps]  # below 0 after another episode's memory, in training
+    return [f"step {frame.step} ({frame.time_s:.2f} s): " for frame in frames]
 
 
 def _image(frame: Frame, camera: str) -> np.ndarray:

@@ -131,15 +131,19 @@ def _blocks(prompt: PromptConfig) -> list[str]:
 
 
 def _times(prompt: PromptConfig) -> list[str]:
-    """Relative times up to four minutes in two pieces: whole seconds, and the tenth with what follows it."""
-    if prompt.timestamps != "relative":
-        return []
-    return ["+0", *(f"-{second}" for second in range(240)), *(f".{tenth} s: " for tenth in range(10))]
+    """Times up to four minutes in two pieces: whole seconds, and the tenth with what follows it."""
+    tenths = [f".{tenth} s: " for tenth in range(10)]
+    if prompt.timestamps == "relative":
+        return ["+0", *(f"-{second}" for second in range(240)), *tenths]
+    if prompt.timestamps == "gaps":
+        return [*(f"+{second}" for second in range(240)), *tenths]
+    return []
 
 
 def _corpus(config: TokenizerConfig, prompt: PromptConfig) -> list[str]:
-    if prompt.timestamps == "relative":
-        times = [f"{-step / 10:+.1f} s: \n" for step in range(1000)]
+    if prompt.timestamps in ("relative", "gaps"):
+        sign = -1 if prompt.timestamps == "relative" else 1
+        times = [f"{sign * step / 10:+.1f} s: \n" for step in range(1000)]
     else:
         times = [f"step {step} ({step / 20:.2f} s): \n" for step in range(100)]
     answers = [render_answer(subtask, [1]) for subtask in config.all_subtasks()] * 4

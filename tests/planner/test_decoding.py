@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 import torch
 
+from planner.caches import MB, CacheConfig
 from planner.checkpoint import PlannerCheckpointError, PlannerSpec
 from planner.decoding import QwenPlanner, load_planner
 from planner.export import export_planner
-from planner.greedy import _read, greedy_decode
-from planner.image_features import ImageFeatures
+from planner.forward import Block
+from planner.greedy import greedy_decode
+from planner.image_features import Picture
 from planner.inputs import lay_out
 from planner.model import ObjectiveConfig
 from planner.prompt import render_answer
@@ -60,8 +62,8 @@ def stock_answer(planner: QwenPlanner, processor, snapshot: MemorySnapshot) -> l
 
 def decode(planner: QwenPlanner, snapshots, guesses=None):
     with torch.inference_mode():
-        inputs = [planner._inputs(snapshot) for snapshot in snapshots]
-        return greedy_decode(planner._forward, inputs, planner._end, LONGEST, guesses)
+        questions = [planner._question(replace(s, episode_id=f"{i}")) for i, s in enumerate(snapshots)]
+        return greedy_decode(planner._reader, questions, planner._end, LONGEST, guesses)
 
 
 def speak(planner: QwenPlanner, snapshot: MemorySnapshot, answer: str, **doubts: float) -> None:
@@ -82,7 +84,7 @@ def test_inputs_are_those_of_the_processor(planner, processor, snapshots):
 
 
 def test_an_image_that_is_not_square_counts_its_longer_side():
-    wide = ImageFeatures(1, 3, torch.zeros(3, 4), ())
+    wide = Picture(np.zeros((32, 96, 3), np.uint8), -5, rows=1, columns=3)
     laid = lay_out([7, 99, 8, 9], [wide], image_token=99)
     assert laid.tokens.tolist() == [7, 99, 99, 99, 8, 9]
     assert laid.positions.tolist() == [[0, 1, 1, 1, 4, 5], [0, 1, 1, 1, 4, 5], [0, 1, 2, 3, 4, 5]]
@@ -101,14 +103,12 @@ def test_logits_are_those_of_stock_transformers(planner, processor, snapshots):
     stock["mm_token_type_ids"] = torch.nn.functional.pad(stock["mm_token_type_ids"], (0, 3))
     with torch.inference_mode():
         expected = planner._model(**stock, logits_to_keep=4).logits
-        inputs = planner._inputs(snapshot)
-        at_once, _ = _read(planner._forward, [inputs], [more])
-        first, known = _read(planner._forward, [inputs], [[]])
-        used = torch.ones(1, len(inputs.tokens), dtype=torch.bool)
-        positions = inputs.next_position + torch.arange(3)[None]
-        rest = planner._forward.extend(torch.tensor([more]), positions, known, used)
-    assert torch.allclose(at_once, expected, atol=1e-4)
-    assert torch.allclose(torch.cat((first, rest), 1), expected, atol=1e-4)
+        (at_once,) = planner._reader.read([planner._question(snapshot)], [more])
+        question = planner._question(snapshot)
+        (first,) = planner._reader.read([question], [[]])
+        (rest,) = planner._forward.extend([Block(more, question.inputs.next_position, question.prefix.known)])
+    assert torch.allclose(at_once, expected[0], atol=1e-4)
+    assert torch.allclose(torch.cat((first, rest)), expected[0], atol=1e-4)
     assert expected.std() > 0.1
 
 
@@ -196,22 +196,21 @@ def test_a_planner_that_cannot_be_understood_has_no_confidence(planner, snapshot
 
 def test_each_image_is_computed_once(planner, snapshots, episodes):
     planner.plan(Replay(episodes[0], MEMORY, [0])[7])  # frames 0, 6 and 7
-    assert planner._reader.computed == 3
+    assert planner._images.computed == 3
     planner.plan(Replay(episodes[0], MEMORY, [0])[8])  # and 8
-    assert planner._reader.computed == 4
+    assert planner._images.computed == 4
     planner.plan(Replay(episodes[0], MEMORY, [0])[8])
-    assert planner._reader.computed == len(planner._reader) == 4
+    assert planner._images.computed == len(planner._images.memory) == 4
 
 
-@pytest.mark.parametrize("capacity", [0, 1, 3])
-def test_memory_for_images_is_bounded_and_changes_no_answer(folder, snapshots, processor, capacity):
-    planner = load_planner(folder, timesteps=capacity)
+@pytest.mark.parametrize("caches", [CacheConfig(0, 0), CacheConfig(0, 1), CacheConfig(1, 0)])
+def test_a_planner_that_remembers_nothing_answers_alike(folder, snapshots, processor, caches):
+    planner = load_planner(folder, caches=caches)
     for snapshot in snapshots:
         planner.plan(snapshot)
-        assert len(planner._reader) <= capacity
+        assert planner._images.memory.bytes <= caches.features_mb * MB
+        assert planner._prefixes.bytes <= caches.prefix_mb * MB
         assert planner._last[snapshot.episode_id].tokens == stock_answer(planner, processor, snapshot)
-    with pytest.raises(ValueError, match="must not be negative, got -1"):
-        load_planner(folder, timesteps=-1)
 
 
 def test_an_episode_that_is_played_again_goes_as_before(planner, folder, episodes):
