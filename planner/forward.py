@@ -79,7 +79,9 @@ class TextForward:
         merged = [image for part in parts for image in part.merged]
         if merged:
             x[images] = torch.cat(merged).to(x.dtype)
-        deepstack = [torch.cat(level) for level in zip(*(image for part in parts for image in part.deepstack), strict=True)]
+        deepstack = [
+            torch.cat(level) for level in zip(*(image for part in parts for image in part.deepstack), strict=True)
+        ]
         rope = self._rope(x, torch.cat([part.positions for part in parts], 1).to(self.device))
         masks = [self._mask(part, x) for part in parts]
         for part in parts:
