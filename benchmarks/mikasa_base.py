@@ -1,7 +1,7 @@
 """Success against the delay on MIKASA-Base: the memory bank, a GRU and frame stacking, trained and played alike.
 
-    python -m benchmarks.mikasa_base                     # trains and plays what is missing in runs/mikasa_base, then reports
-    python -m benchmarks.mikasa_base --report-only       # docs/benchmarks/mikasa_base.md and docs/images/mikasa_base.png
+    python -m benchmarks.mikasa_base                  # trains and plays what runs/mikasa_base lacks, then reports
+    python -m benchmarks.mikasa_base --report-only    # docs/benchmarks/mikasa_base.md and docs/images/mikasa_base.png
 
 After Ctrl-C the same command goes on with the next training.
 """
@@ -168,7 +168,7 @@ def _steps(agents: dict[str, list[dict[str, Any]]]) -> str:
 
 HEAD = """# MIKASA-Base: success against the delay
 
-Made by `python -m benchmarks.mikasa_base`. [The guide](../guides/mikasa-base.md) says what the tasks and the agents are.
+Made by `python -m benchmarks.mikasa_base`. [The guide](../guides/mikasa-base.md) says what tasks and agents are.
 
 All agents learn by imitation from the same episodes of the same teacher, with the same batches and the same number of
 optimiser steps ({steps}); one training covers all delays of a task. Columns are delays in steps. A cell is the success

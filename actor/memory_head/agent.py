@@ -27,7 +27,7 @@ def make_agent(name: str, environment: Any, root: str | None) -> HeadAgent:
     if not folder.is_dir():
         out = root or "runs/base"
         raise WeightsError(
-            f"no weights for {name!r} and {environment.family} in {folder.parent}; train them with `predimem train base "
+            f"no weights for {name!r}, {environment.family}, in {folder.parent}; train them with `predimem train base "
             f"--tasks {environment.task} --agents {name} --out {out}`, and evaluate with `--weights {out}`"
         )
     torch.set_num_threads(1)

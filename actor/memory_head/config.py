@@ -12,13 +12,13 @@ Nomination = Literal["learned", "novelty", "none"]
 
 @dataclass(frozen=True)
 class HeadConfig:
-    """kind: `memory` (attention over the keyframes, beside the recent window), `stack` (the recent window alone) or `gru`
+    """kind: `memory` (attention over keyframes, and the recent window), `stack` (the recent window alone) or `gru`
     (a recurrent state in place of a memory).
 
     memory: what is remembered; a GRU has none.
-    nomination: who nominates keyframes. `learned`: a network that was trained on what the decisions needed. `novelty`: a
-        rule, which nominates what differs from all that the snapshot shows by more than `novelty`, the root of the mean
-        squared difference of the observations.
+    nomination: who nominates keyframes. `learned`: a network that was trained on what the decisions needed.
+    `novelty`: a rule, which nominates what differs from all that the snapshot has by more than `novelty`, the root
+    of the mean squared difference of the observations.
     width: of the layers; the kinds have about the same number of parameters.
     """
 

@@ -68,8 +68,8 @@ class MemoryHead(nn.Module):
         self.choose = nn.Sequential(nn.Linear(width + 2 * half, width), nn.ReLU(), nn.Linear(width, actions))
 
     def forward(self, window: Tensor, tokens: Tensor, ages: Tensor, there: Tensor) -> Decision:
-        """window: tokens [B, S, W, width]. tokens: [B, K, width], shared by the S decisions of an episode. ages [B, S, K]:
-        how many steps ago they were. there [B, S, K]: whether a decision may look at them."""
+        """window: tokens [B, S, W, width]. tokens: [B, K, width], shared by an episode's decisions. ages [B, S, K]: how
+        many steps ago they were. there [B, S, K]: whether a decision may look at them."""
         now = torch.relu(self.window(window.flatten(-2)))
         query = self.query(now)
         scores = query @ self.key(tokens).transpose(-1, -2) / math.sqrt(query.shape[-1])

@@ -1,9 +1,9 @@
 """Training a head by imitation of a teacher.
 
-A head with a learned nominator learns in three parts. First it attends to everything that an episode has shown, and
+A head with a learned nominator learns in three parts. First it attends to all that an episode has shown, and
 learns beside that what it would do without. The frames that its decisions then turn out to rest on teach the nominator
-which frames are worth keeping. At last the head gets what the memory bank keeps when that nominator feeds it, as it will
-when it acts.
+which frames are worth keeping. At last the head gets what the memory bank keeps when that nominator feeds it, as it
+will when it acts.
 
 Every batch is a function of (seed, step), so that all kinds of heads see the same episodes and the same decisions.
 """

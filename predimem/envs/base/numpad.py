@@ -1,7 +1,7 @@
 """Numpad.
 
 Humplik et al., "Meta Reinforcement Learning as Task Inference", 2019 (arXiv:1905.06424), with discrete moves as
-MIKASA-Base (arXiv:2502.10550, Appendix L.2) has them. On a square of tiles a hidden path of neighbouring tiles has to be
+MIKASA-Base (arXiv:2502.10550, Appendix L.2) has them. On a square of tiles a hidden path of neighbours has to be
 stepped on in its order. A right tile lights up. A wrong one turns all lights off, and the path begins anew. Nothing
 shows the path: it has to be found by trial and remembered.
 """

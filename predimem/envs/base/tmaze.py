@@ -1,6 +1,6 @@
 """Passive T-Maze.
 
-Ni et al., "When Do Transformers Shine in RL? Decoupling Memory from Credit Assignment", NeurIPS 2023 (arXiv:2307.03864),
+Ni et al., "When Do Transformers Shine in RL? Decoupling Memory from Credit Assignment", 2023 (arXiv:2307.03864),
 after Bakker, "Reinforcement Learning with Long Short-Term Memory", NeurIPS 2001. A corridor of `delay` steps leads to a
 junction. Which of its two arms holds the goal is shown once, in the first observation. An episode has just as many
 steps as the way to the goal, so that a single step in another direction loses it.

@@ -67,7 +67,7 @@ class VisualMatch:
         return Turn(self._seen(), reward + 10 * success, done, success)
 
     def solve(self) -> int | None:
-        """It goes where the pads come into sight one after the other, so that nothing has to be known but the colour."""
+        """It goes where the pads come into sight one after the other, so that the colour is all one has to know."""
         if not self._choosing:
             return None
         row, column = self._at
