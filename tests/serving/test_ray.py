@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -166,3 +167,30 @@ def test_a_robot_without_episode_ids_is_told_of_the_loss(cluster: ServerProcess)
         client.infer(observe(7))
     assert client.infer(observe(7, reset=True))["step"] == 0
     assert client.infer(observe(7))["step"] == 4
+
+
+def test_sigterm_to_the_whole_process_group_is_no_error(tmp_path: Path) -> None:
+    """As systemd and shells send it: to Ray's own processes, too. All of them are gone afterwards."""
+    changes = {"state": {"dir": str(tmp_path / "state")}, "cluster": {"address": "local", "cpus_per_replica": 0.5}}
+    command = ["-m", "tests.serving.support", json.dumps([small_config(**changes), {}])]
+    with server_process(command, tmp_path / "gateway.log") as server:
+        server.wait_ready(timeout_s=300)
+        WebsocketClientPolicy("127.0.0.1", server.port).infer(observe(7, episode_id="e", step=0))
+        below = descendants(server.process.pid)
+        assert len(below) > 4  # Ray's servers, a replica and its planner
+        os.killpg(server.process.pid, signal.SIGTERM)
+        assert server.process.wait(120) == 0 and server.event("stopped")
+        wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in below), 30)
+        said = [line for line in server.faults() if "ServeController" not in line]  # Serve kills its own at its end
+        assert not [
+            line for line in said if re.search(r"error|fail|Traceback|has died|Terminated", line, re.IGNORECASE)
+        ]
+
+
+def descendants(pid: int) -> list[int]:
+    """Processes that a process has started, and those that these have started."""
+    below = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in map(int, (task / "children").read_text().split()):
+            below += [child, *descendants(child)]
+    return below
