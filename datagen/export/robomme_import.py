@@ -83,7 +83,7 @@ def _import_episode(path: Path, task: str, number: int, target: Path, px: int | 
         steps = episode.timesteps()
         native: list[tuple[int, ...]] = [episode.image(steps[0], name).shape for name in IMAGES]
         sizes = [(height, width) if px is None else (px, px) for height, width, _ in native]
-        size = dict(zip(CAMERAS, sizes, strict=True))
+        size: dict[str, tuple[int, int]] = dict(zip(CAMERAS, sizes, strict=True))
         with EpisodeWriter(target, "robomme", task, _seed(path, number), CONTROL_HZ, size) as writer:
             rows, images, last, video_steps = EpisodeRows(writer), {}, None, 0
             for place, step in enumerate(steps):

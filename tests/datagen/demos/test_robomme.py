@@ -1,0 +1,46 @@
+"""Demonstrations of RoboMME: which are asked for, and one as it is stored."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from datagen.demos.robomme import RobommeDataConfig, record
+from predimem.core.config import ConfigError
+from predimem.core.episodes import load_episode
+from predimem.envs.robomme.suite import RobommeEnvironment
+from predimem.jobs.tasks import Job
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"tasks": ("MoveCube", "MoveCube")}, "each task may be listed once"),
+        ({"image_every": 0}, "image_every must be >= 1"),
+        ({"first_seed": 900_000}, "seed 900000 is not a training seed"),
+    ],
+)
+def test_configs_that_are_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises((ConfigError, ValueError), match=message):
+        RobommeDataConfig(**changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.needs("robomme")
+@pytest.mark.parametrize("driver", ["motions", "skills"])
+def test_an_episode_begins_with_its_video(tmp_path: Path, driver: str) -> None:
+    config = RobommeDataConfig(out=str(tmp_path), image_px=32, image_every=16, driver=driver)  # type: ignore[arg-type]
+    environment = RobommeEnvironment("VideoUnmask", 32, "fast", video_every=16)
+    environment.camera_every = 16
+    cause, steps = record(environment, Job("VideoUnmask", 1000), config)
+    environment.close()
+    episode = load_episode(tmp_path / "VideoUnmask/seed0000001000.h5")
+    video = episode.video_steps
+    assert (cause, steps, episode.success) == ("", len(episode), True) and video > 50
+    assert (episode.subtasks[0].label, episode.subtasks[0].end) == ("watch the video", video)
+    assert re.fullmatch(r"pick up the container at row \d+ column \d+", episode.subtasks[1].label)
+    uncovered, starts = [k for k in episode.keyframes if k < video], [k for k in episode.keyframes if k >= video]
+    assert len(uncovered) >= 2 and video in starts
+    assert episode.metadata["episode"] == ["train", 0] and episode.metadata["driver"] == driver
+    assert len(episode.images["base_camera"].images) <= len(episode) / 16 + 4
