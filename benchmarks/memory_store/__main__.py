@@ -3,7 +3,8 @@
     OMP_NUM_THREADS=1 python -m benchmarks.memory_store --episodes runs/data/arena --out docs/benchmarks/memory_store.md
 
 --episodes: a folder of the arena's demonstrations (`predimem datagen`), whose images are embedded with the planner's
-own vision tower. Robots play in turn, so that the rows of one lie scattered among those of all.  --keep FOLDER keeps the store, and goes on from there with the queries.
+own vision tower. Robots play in turn, so that the rows of one lie scattered among those of all. --keep FOLDER keeps
+the store; where it is there already, it is not filled again.
 """
 
 from __future__ import annotations

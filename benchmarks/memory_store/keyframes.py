@@ -52,7 +52,7 @@ def read_views(folder: Path, planner: Path, copies: int, seed: int = 0) -> Views
         for _ in range(copies):
             for step in np.flatnonzero(episode.image_steps):
                 seen = [_changed(np.asarray(episode.images[camera][step]), rng) for camera in prompt.cameras]
-                features = [image.merged.float().mean(0).numpy() for image in reader(seen)]
+                features = [image.merged.detach().float().mean(0).numpy() for image in reader(seen)]
                 vector = np.concatenate(features)
                 embeddings.append(vector / np.linalg.norm(vector))
                 small.append(np.asarray(Image.fromarray(seen[0]).resize((SMALL_PX, SMALL_PX))))
