@@ -62,10 +62,19 @@ class FolderImages(Images):
             return
         folder = self._of(key)
         self._make(folder)
+        parts = {}  # a file that a kill cut short has another name
         for (step, camera), png in pngs.items():
-            self._write(self.file(key, step, camera), png)
+            path = self.file(key, step, camera)
+            if not path.exists():
+                part = path.with_suffix(f".{self._mark}.part")
+                part.write_bytes(png)
+                parts[part] = path
+        for part, path in parts.items():
+            if self._sync:
+                _sync(part)
+            part.replace(path)
         if self._sync:
-            _sync_folder(folder)
+            _sync(folder)
 
     def add(self, link: Link, key: int, pngs: Pngs) -> None:
         pass
@@ -96,19 +105,7 @@ class FolderImages(Images):
         folder.mkdir(parents=True, exist_ok=True)
         if self._sync:
             for above in (folder.parent, self._folder):
-                _sync_folder(above)
-
-    def _write(self, path: Path, content: bytes) -> None:
-        """Whole or not at all: a file that a kill cut short has another name."""
-        if path.exists():
-            return
-        part = path.with_suffix(f".{self._mark}.part")
-        with open(part, "wb") as file:
-            file.write(content)
-            if self._sync:
-                file.flush()
-                os.fsync(file.fileno())
-        part.replace(path)
+                _sync(above)
 
 
 class TableImages(Images):
@@ -164,8 +161,9 @@ def from_png(png: bytes) -> np.ndarray:
         raise StoreFault(f"an image of the memory store cannot be read: {error}") from error
 
 
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
+def _sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

@@ -1,0 +1,1 @@
+"""Measures the memory store with very many keyframes."""

@@ -1,0 +1,99 @@
+"""`predimem memory`, as people run it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from memory_bank.store import open_store
+from predimem.cli import main
+from tests.memory_bank.store.made_up import image, play
+
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """What a command prints; an error is SystemExit."""
+
+    def printed(*words: object) -> str:
+        monkeypatch.setattr(sys, "argv", ["predimem", "memory", *map(str, words)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        if end.value.code != 0:
+            raise end.value
+        return capsys.readouterr().out
+
+    return printed
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    store = open_store(tmp_path / "state", sync=False)
+    play(store, "arm/1", (3, 8), "bring the cookies", session="monday")
+    play(store, "arm/2", (5,), session="tuesday")
+    store.end("arm/1", "success")
+    store.close()
+    return tmp_path / "state"
+
+
+def test_list_show_and_search(run: Run, place: Path, tmp_path: Path) -> None:
+    lines = run("list", "--store", place).splitlines()
+    assert lines[0].split()[:4] == ["robot", "sessions", "episodes", "keyframes"]
+    assert lines[1].split()[:4] == ["arm", "2", "2", "3"]
+    assert [line.split()[0] for line in run("list", "--store", place, "--robot", "arm").splitlines()[1:]] == [
+        "monday",
+        "tuesday",
+    ]
+    run("note", "it sticks", "--store", place, "--robot", "arm", "--session", "monday", "--author", "Ann")
+    shown = run("show", "--state-dir", place, "--robot", "arm", "--session", "monday")
+    assert "arm/1  (monday, " in shown and ", success)" in shown and "2 at steps 3, 8" in shown
+    assert "Ann: it sticks" in shown and "arm/2" not in shown
+    found = json.loads(run("search", "--store", place, "--subtask", "DRAWER", "--images", tmp_path / "found", "--json"))
+    assert sorted((one["episode_id"], one["step"]) for one in found) == [("arm/1", 3), ("arm/1", 8), ("arm/2", 5)]
+    assert len(list((tmp_path / "found").glob("*.png"))) == 6
+    first = next(one["id"] for one in found if one["step"] == 8)
+    like = json.loads(run("search", "--store", place, "--like", first, "--limit", 1, "--json"))
+    assert [(one["id"], one["similarity"]) for one in like] == [(first, 1.0)]
+    assert run("search", "--store", place, "--subtask", "nothing") == "nothing was found\n"
+    assert run("index", "--store", place) == "tower: 3 embeddings are searched exactly, which needs no index\n"
+
+
+def test_export_import_delete_and_prune(run: Run, place: Path, tmp_path: Path) -> None:
+    file, other = tmp_path / "monday.session", tmp_path / "other"
+    said = run("export", "--store", place, "--robot", "arm", "--session", "monday", "--out", file)
+    assert said == f"{file}: 2 keyframes\n"
+    said = run("import", file, "--store", other, "--robot", "twin")
+    assert said == "session 'monday' of robot 'twin': 1 episodes, 2 keyframes\n"
+    store = open_store(other, sync=False)
+    kept = store.frame(store.keyframes()[0].key, 3)
+    assert (kept.images["hand"] == image("arm/1", 3)).all()
+    store.close()
+    said = run("delete", "--store", place, "--robot", "arm", "--session", "monday", "--yes")
+    assert said.startswith("deleted 1 episodes with 2 keyframes (")
+    assert len(run("list", "--store", place, "--robot", "arm").splitlines()) == 2
+    assert run("prune", "--store", place, "--days", 1).startswith("deleted 0 episodes")
+    assert run("prune", "--store", place, "--gib", 1e-9).startswith("deleted 1 episodes with 1 keyframes")
+
+
+def test_what_is_wrong_is_said_in_one_line(run: Run, place: Path, tmp_path: Path) -> None:
+    for words, why in (
+        (("list", "--store", tmp_path / "nowhere"), "holds no memory store"),
+        (("list", "--store", place, "--robot", "leg"), "knows no robot 'leg'; the last ones are: arm"),
+        (("show", "--store", place, "--robot", "arm", "--session", "x"), "no session 'x'; the last ones are: tuesday"),
+        (("search", "--store", place), "say what to search for: --subtask WORDS, or --like KEYFRAME"),
+        (("search", "--store", place, "--like", 99), "no keyframe 99 with an embedding of the model 'tower'"),
+        (("search", "--store", place, "--like", 1, "--model", "x"), "--model: expected one of tower, got x"),
+        (("import", place / "episodes.db", "--store", place), "is no session that"),
+        (("import", tmp_path / "nothing", "--store", place), "nothing: no such file"),
+        (("delete", "--store", place, "--robot", "leg", "--yes"), "knows no robot 'leg'"),
+        (("prune", "--store", place, "--days", -1), "retention: days has to be positive"),
+    ):
+        with pytest.raises(SystemExit, match=why) as end:
+            run(*words)
+        assert str(end.value).startswith("predimem: ") and "\n" not in str(end.value)
+    assert not (tmp_path / "nowhere").exists()
