@@ -93,8 +93,8 @@ class RemotePolicy:
     def infer(self, observation: Observation, subtask: str) -> ActionChunk:
         """float32 [H, A] as the server gives them.
 
-        Raises RemotePolicyError where it gives none within `patience_s`, and ObservationError for an observation without
-        a camera or a number that the config names.
+        Raises RemotePolicyError where it gives none within `patience_s`, and ObservationError for an observation
+        without a camera or a number that the config names.
         """
         message = self._wire.packb(self._message(observation, subtask))
         until_s = self._clock() + self.config.patience_s
