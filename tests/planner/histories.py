@@ -50,9 +50,7 @@ class Robot:
         recent = [self._frame(step) for step in self._recent]
         first = self._recent[0] if self._recent else self.step + 1
         keyframes = [self._frame(step) for step in sorted(self._keyframes) if step < first]
-        return MemorySnapshot(
-            f"{self.name}-{self.episode}", self.step, INSTRUCTION, tuple(recent), tuple(keyframes)
-        )
+        return MemorySnapshot(f"{self.name}-{self.episode}", self.step, INSTRUCTION, tuple(recent), tuple(keyframes))
 
     def foreseen(self) -> MemorySnapshot:
         """The next snapshot without its newest frame, as far as it is known."""
