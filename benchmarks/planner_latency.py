@@ -160,7 +160,7 @@ def run(planner: QwenPlanner, heads: list[torch.nn.Linear], args: argparse.Names
     snapshot, wanted = answers[-1][:2]
     inputs = planner._inputs(snapshot)
     old, new, changes = (np.array([a[column] for a in answers]) for column in (2, 3, 4))
-    print(f"{len(inputs.tokens)} tokens, {len(inputs.images)} images; answers of {len(wanted)} tokens\n")
+    print(f"{len(inputs.tokens)} tokens, {len(inputs.pictures)} images; answers of {len(wanted)} tokens\n")
     print("| answer | n | stock, ms | ours, ms | ratio |\n| --- | ---: | ---: | ---: | ---: |")
     for name, rows in (("as the last one", ~changes), ("another", changes)):
         if rows.any():

@@ -80,6 +80,14 @@ class MemoryBank:
         past = tuple(self._subtasks)
         return MemorySnapshot(self._episode_id, recent[-1].step, self._instruction, recent, keyframes, past)
 
+    def upcoming(self, steps: int) -> MemorySnapshot:
+        """What is known already of the snapshot that will be asked for `steps` observations later: it lacks the frames
+        that are still to come, and what changes until then. Raises ValueError before the first observation."""
+        recent, keyframes = self._window.upcoming(steps, self._keyframes)
+        assert self._window.last is not None
+        step, past = self._window.last.step + steps, tuple(self._subtasks)
+        return MemorySnapshot(self._episode_id, step, self._instruction, recent, keyframes, past)
+
     @property
     def keyframe_steps(self) -> tuple[int, ...]:
         """Steps of the keyframe buffer, oldest first."""

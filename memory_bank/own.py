@@ -106,6 +106,13 @@ class HostedMemory:
         self._keyframes = snapshot.keyframes
         return replace(snapshot, past_subtasks=tuple(self._subtasks)) if self._subtasks else snapshot
 
+    def upcoming(self, steps: int) -> MemorySnapshot:
+        """See `FullMemory`: only this memory knows its window, so that it is the keyframes of the last snapshot."""
+        if self._step is None:
+            raise ValueError("nothing observed yet: call observe() before upcoming()")
+        past = tuple(self._subtasks)
+        return MemorySnapshot(self._episode_id, self._step + steps, self._instruction, (), self._keyframes, past)
+
     @property
     def keyframe_steps(self) -> tuple[int, ...]:
         if self._tells_keyframes:

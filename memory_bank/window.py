@@ -56,6 +56,22 @@ class RecentWindow:
         full = len(recent) == self._config.recent_window
         return tuple(frame for frame in keyframes if frame.step < recent[0].step) if full else ()
 
+    def upcoming(self, steps: int, keyframes: Iterable[Frame]) -> tuple[tuple[Frame, ...], tuple[Frame, ...]]:
+        """What is known already of the window as it will be `steps` observations later, and what will be older.
+
+        (its frames without those that are still to come, of which the newest is one; those of the keyframes that will
+        be older than it). Raises ValueError before the first observation.
+        """
+        known = {frame.step: frame for frame in self._frames}
+        if not known:
+            raise ValueError("nothing observed yet: call observe() before upcoming()")
+        last, config = max(known), self._config
+        seen = [*known, *range(last + 1, last + steps + 1)][-config.window_steps :]
+        window = seen[:: -config.recent_stride_steps][::-1]
+        full = len(window) == config.recent_window
+        older = tuple(frame for frame in keyframes if frame.step < window[0]) if full else ()
+        return tuple(known[step] for step in window[:-1] if step in known), older
+
 
 def frozen_images(images: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
     """The images, which nobody can change any more: each is copied unless it is private and read-only already."""

@@ -17,6 +17,8 @@ class CacheConfig:
         so that every prompt is read from its beginning.
     features_mb: features of images, on the model's device: 4 MB for a timestep of two such images with the 8B model.
     spill_mb: further features of images in the host's memory, from where they are fetched when they are needed again.
+    episodes: of so many episodes something is remembered; beyond that, the one that was not asked about for longest is
+        forgotten.
     half_features: features are rounded to half precision. This matters for a planner in float32; one on a GPU computes
         in half precision anyway.
     """
@@ -24,9 +26,12 @@ class CacheConfig:
     prefix_mb: int = 4096
     features_mb: int = 512
     spill_mb: int = 0
+    episodes: int = 64
     half_features: bool = False
 
     def __post_init__(self) -> None:
         for name in ("prefix_mb", "features_mb", "spill_mb"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
+        if self.episodes < 1:
+            raise ValueError(f"episodes must be at least 1, got {self.episodes}")

@@ -26,7 +26,7 @@ from planner.image_features import ImageReader
 from planner.inputs import InputReader
 from planner.key_values import KeyValues
 from planner.parsing import parse_plan, subtask_characters
-from planner.prefixes import ROBOTS, PrefixMemory
+from planner.prefixes import PrefixMemory
 from planner.reading import PromptReader, Question
 from predimem.core.progress import stage
 from predimem.core.types import MemorySnapshot, Plan
@@ -59,7 +59,8 @@ class QwenPlanner:
         self._forward = TextForward(model)
         self._prefixes = PrefixMemory(self.caches.prefix_mb * MB, lambda: KeyValues.of(model))
         self._reader = PromptReader(self._forward, self._images)
-        self._last: OrderedDict[str, _LastAnswer] = OrderedDict()
+        self._last: dict[str, _LastAnswer] = {}
+        self._episodes: OrderedDict[str, None] = OrderedDict()  # the last one that was asked about comes last
 
     def with_spec(self, spec: PlannerSpec) -> QwenPlanner:
         """A planner of the same weights with another prompt (`planner.checkpoint.changed_spec`)."""
@@ -81,12 +82,9 @@ class QwenPlanner:
             answers = greedy_decode(self._reader, questions, self._end, self.spec.max_new_tokens, guesses)
             for question in questions:
                 self._reader.keep(question)
-            self._prefixes.trim()
+            self._tidy()
         for snapshot, answer in zip(snapshots, answers, strict=True):
             self._last[snapshot.episode_id] = _LastAnswer(snapshot.step, answer.tokens)
-            self._last.move_to_end(snapshot.episode_id)
-        while len(self._last) > ROBOTS:
-            self.forget(next(iter(self._last)))
         return [self._plan(answer, snapshot) for answer, snapshot in zip(answers, snapshots, strict=True)]
 
     def prepare(self, snapshot: MemorySnapshot, interrupted: Callable[[], bool] = lambda: False) -> bool:
@@ -102,16 +100,24 @@ class QwenPlanner:
                 self._reader.prepare(self._question(snapshot, newest_is_missing=True), interrupted)
             except Interrupted:
                 return False
-            self._prefixes.trim()
+            self._tidy()
         return True
 
     def forget(self, episode_id: str) -> None:
         """Let go of everything that was remembered of an episode."""
+        self._episodes.pop(episode_id, None)
         self._last.pop(episode_id, None)
         self._prefixes.forget(episode_id)
         self._images.memory.forget(episode_id)
 
+    def _tidy(self) -> None:
+        while len(self._episodes) > self.caches.episodes:
+            self.forget(next(iter(self._episodes)))
+        self._prefixes.trim()
+
     def _question(self, snapshot: MemorySnapshot, newest_is_missing: bool = False) -> Question:
+        self._episodes[snapshot.episode_id] = None
+        self._episodes.move_to_end(snapshot.episode_id)
         inputs = self._inputs(snapshot, newest_is_missing)
         return Question(snapshot.episode_id, inputs, self._prefixes.of(snapshot.episode_id))
 

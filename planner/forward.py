@@ -17,6 +17,7 @@ from torch.nn import functional as F
 from torch.nn.attention.bias import causal_lower_right
 from transformers.models.qwen3_vl.modeling_qwen3_vl import rotate_half
 
+from planner.decode_graph import WIDTH, DecodeGraphs
 from planner.key_values import KeyValues
 
 
@@ -64,6 +65,7 @@ class TextForward:
         self._text = model.model.language_model
         self._head = model.lm_head
         self.device: torch.device = model.device
+        self._graphs = DecodeGraphs(self._text, self._head) if self.device.type == "cuda" else None
 
     def embed(self, ids: Tensor) -> Tensor:
         """[Q] -> [Q, D]"""
@@ -101,6 +103,11 @@ class TextForward:
 
     def extend(self, blocks: Sequence[Block]) -> list[Tensor]:
         """Logits [Q, V] after every token of each block, whose tokens are known from then on."""
+        if self._graphs is not None and all(len(block.tokens) <= WIDTH for block in blocks):
+            return [
+                self._graphs(block.known, torch.tensor(block.tokens, device=self.device), block.start)
+                for block in blocks
+            ]
         return self.read([_answer_part(block) for block in blocks])
 
     def _rope(self, x: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:

@@ -8,14 +8,11 @@ after a change of the task, and where the recent window begins.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import OrderedDict
 from collections.abc import Callable
 
 from planner.fair_shares import fair_shares
 from planner.inputs import Inputs
 from planner.key_values import BLOCK, KeyValues
-
-ROBOTS = 256  # of which something is kept; the one that was not asked for longest is forgotten
 
 
 class Prefix:
@@ -61,7 +58,7 @@ class PrefixMemory:
 
     def __init__(self, limit_bytes: int, make: Callable[[], KeyValues]):
         self._limit, self._make = limit_bytes, make
-        self._prefixes: OrderedDict[str, Prefix] = OrderedDict()
+        self._prefixes: dict[str, Prefix] = {}
 
     @property
     def bytes(self) -> int:
@@ -71,9 +68,6 @@ class PrefixMemory:
         """What is known of this robot's prompt, maybe nothing."""
         if robot not in self._prefixes:
             self._prefixes[robot] = Prefix(self._make())
-        self._prefixes.move_to_end(robot)
-        while len(self._prefixes) > ROBOTS:
-            self._prefixes.popitem(last=False)
         return self._prefixes[robot]
 
     def forget(self, robot: str) -> None:

@@ -144,6 +144,8 @@ class DualSystemAgent:
         if self._asked_step is None or step - self._asked_step >= self._config.plan_every_steps:
             self._asked_step = step
             self._worker.submit(self._bank.snapshot())
+        if self._worker.works_ahead:
+            self._worker.foresee(self._bank.upcoming(self._asked_step + self._config.plan_every_steps - step))
         s1_latency_s = self._refill(observation)
         action, conditioned_on = self._next_action(step)
         plan = answer.plan if answer else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -15,6 +15,23 @@ class Planner(Protocol):
     """S2. Stateless: everything it knows is in the snapshot."""
 
     def plan(self, snapshot: MemorySnapshot) -> Plan: ...
+
+
+@runtime_checkable
+class StreamingPlanner(Planner, Protocol):
+    """A planner that can work ahead. Its answers depend on nothing but the snapshot all the same."""
+
+    def prepare(self, snapshot: MemorySnapshot, interrupted: Callable[[], bool]) -> bool:
+        """Work ahead for the next question. snapshot: what is known of it; its newest frame is still to come, and
+        maybe others. interrupted: asked often whether to leave off, because there is something more urgent.
+
+        Returns whether all was done that can be done.
+        """
+        ...
+
+    def forget(self, episode_id: str) -> None:
+        """Let go of what was remembered of an episode: there will be no more questions about it."""
+        ...
 
 
 @runtime_checkable
@@ -51,6 +68,11 @@ class FullMemory(Memory, Protocol):
 
     def note_subtask(self, subtask: str) -> None:
         """The planner's answer, which is the current subtask from now on; it is told whenever a plan arrives."""
+        ...
+
+    def upcoming(self, steps: int) -> MemorySnapshot:
+        """What is known already of the snapshot `steps` observations later, for a planner that works ahead: it lacks
+        the frames that are still to come. What it says is a guess. Raises ValueError before the first observation."""
         ...
 
     @property

@@ -67,6 +67,9 @@ class SessionBank:
         self._shown = snapshot.keyframes
         return snapshot
 
+    def upcoming(self, steps: int) -> MemorySnapshot:
+        return self._memory.upcoming(steps)
+
     @property
     def keyframe_steps(self) -> tuple[int, ...]:
         return self._memory.keyframe_steps

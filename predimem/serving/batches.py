@@ -6,6 +6,7 @@ Callers block; each has a deadline, and a request whose caller has given up is n
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import deque
@@ -15,6 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from predimem.serving.config import BatchConfig
 
+log = logging.getLogger(__name__)
 Asked = TypeVar("Asked")
 Answered = TypeVar("Answered")
 
@@ -78,6 +80,9 @@ class Batches(Generic[Asked, Answered]):
     """`answer(asked)` gives one answer, or one exception, for each item; it runs in this object's thread only.
 
     An exception that it raises is every caller's of the batch. Times are those of `time.monotonic`.
+
+    meanwhile: what the thread does with what was foreseen (`foresee`), while nobody waits; it has to end soon after
+    `leave_off` was called, which happens when somebody does. It is told so with True, and with False before it begins.
     """
 
     def __init__(
@@ -86,8 +91,12 @@ class Batches(Generic[Asked, Answered]):
         name: str,
         limit: int,
         config: BatchConfig,
+        meanwhile: Callable[[Asked], None] | None = None,
+        leave_off: Callable[[bool], None] = lambda now: None,
     ):
         self._answer = answer
+        self._meanwhile, self._leave_off = meanwhile, leave_off
+        self._foreseen: dict[str, Asked] = {}
         self._limit = limit
         self._config = config
         self._condition = threading.Condition()
@@ -121,6 +130,7 @@ class Batches(Generic[Asked, Answered]):
             if self.full:
                 raise QueueFull(f"{self._limit} requests wait already")
             self._waiting.append(call)
+            self._leave_off(True)
             self._condition.notify()
         if cancellation is not None:
             cancellation.watch(call)
@@ -140,6 +150,14 @@ class Batches(Generic[Asked, Answered]):
         finally:
             del call, error  # this frame is in the error's traceback: they would hold each other, and what was asked
 
+    def foresee(self, who: str, asked: Asked | None) -> None:
+        """Somebody will ask about this soon, or not (None); it replaces what they said before. Never blocks."""
+        with self._condition:
+            self._foreseen.pop(who, None)
+            if asked is not None and self._meanwhile is not None and not self._stopped:
+                self._foreseen[who] = asked
+                self._condition.notify()
+
     def _forget(self, call: _Call[Asked, Answered]) -> None:
         with self._condition:
             if call in self._waiting:
@@ -150,6 +168,7 @@ class Batches(Generic[Asked, Answered]):
         with self._condition:
             self._stopped = True
             waiting, self._waiting = list(self._waiting), deque()
+            self._leave_off(True)
             self._condition.notify_all()
         for call in waiting:
             call.finish(error=Stopped("shut down"))
@@ -157,6 +176,7 @@ class Batches(Generic[Asked, Answered]):
     def _work(self) -> None:
         while (batch := self._take()) is not None:
             if not batch:
+                self._work_ahead()
                 continue
             self._busy_since = time.monotonic()
             try:
@@ -172,12 +192,24 @@ class Batches(Generic[Asked, Answered]):
             finally:
                 self._busy_since = None
 
-    def _take(self) -> list[_Call[Asked, Answered]] | None:
-        """The next batch, without those that nobody waits for any more; None: shut down."""
+    def _work_ahead(self) -> None:
         with self._condition:
-            while not self._waiting and not self._stopped:
+            if self._waiting or self._stopped or not self._foreseen:
+                return
+            foreseen = self._foreseen.pop(next(iter(self._foreseen)))
+            self._leave_off(False)
+        try:
+            assert self._meanwhile is not None
+            self._meanwhile(foreseen)
+        except Exception:
+            log.exception("what was foreseen cannot be prepared")
+
+    def _take(self) -> list[_Call[Asked, Answered]] | None:
+        """The next batch, without those that nobody waits for any more; empty: nobody waits; None: shut down."""
+        with self._condition:
+            while not self._waiting and not self._stopped and not self._foreseen:
                 self._condition.wait()
-            if self._config.wait_s > 0:
+            if self._config.wait_s > 0 and self._waiting:
                 until = time.monotonic() + self._config.wait_s
                 while len(self._waiting) < self._config.size and not self._stopped:
                     left = until - time.monotonic()

@@ -7,6 +7,7 @@ from ipaddress import ip_address
 from typing import Any, ClassVar, Literal
 
 from memory_bank.store import Retention, is_address
+from planner.caches import CacheConfig
 from predimem.agent.clock import TimeConfig
 from predimem.agent.config import INSTRUCTION, check_actor_options
 from predimem.agent.dual_system import DualSystemConfig
@@ -29,6 +30,7 @@ class ModelsConfig:
     A planner that is the place of your own code (`my_planner.py:MyPlanner`) is called with `planner_options`.
     seed: of S1's noise.
     memory, prompt: what differs from those that the planner was trained with, as in an agent config.
+    planner_caches: how much the planner remembers between its answers, to save time (`planner.caches`).
     """
 
     weights: str | None = None
@@ -41,6 +43,7 @@ class ModelsConfig:
     seed: int = 0
     memory: dict[str, Any] = field(default_factory=dict)
     prompt: dict[str, Any] = field(default_factory=dict)
+    planner_caches: CacheConfig = field(default_factory=CacheConfig)
 
     def __post_init__(self) -> None:
         check_actor_options(self.actor, self.actor_options)

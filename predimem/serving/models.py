@@ -70,7 +70,9 @@ def make_served(models: ModelsConfig) -> Served:
         memory = spec.memory
         make_memory(memory)
         weights[_name(models.planner)] = weights_hash(folder)
-        make_planner = functools.partial(load_planner, folder, models.device, threads=models.torch_threads, spec=spec)
+        make_planner = functools.partial(
+            load_planner, folder, models.device, models.planner_caches, models.torch_threads, spec
+        )
         tasks = KnownTasks(*trained_on(folder, trained))
     return Served(robot, policy, make_planner, memory, weights, tasks)
 

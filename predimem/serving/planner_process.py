@@ -6,26 +6,30 @@ Snapshots and plans cross as plain data; nothing that a client sent is ever unpi
 from __future__ import annotations
 
 import logging
+import multiprocessing
 import tempfile
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal
 
-from predimem.core.interfaces import Planner
-from predimem.core.types import Frame, MemorySnapshot, Plan
+from predimem.core.interfaces import Planner, StreamingPlanner
+from predimem.core.types import MemorySnapshot, Plan
 from predimem.jobs.pool import WorkerGone
 from predimem.jobs.processes import ProcessHandle
 from predimem.serving import wire
 from predimem.serving.config import PlannerProcessConfig
+from predimem.serving.planner_wire import Job, JobReader, JobWriter
 
 log = logging.getLogger(__name__)
 LOG_FILE = "planner.log"
 MAX_PAUSE_S = 60.0
 _NO_LIMIT = 1 << 40  # of arrays: this end wrote them
+Flag = Any  # a number in memory that both processes see
 State = Literal["starting", "ready", "restarting", "stopped"]
 
 
@@ -36,19 +40,34 @@ class PlannerGone(RuntimeError):
 class PlannerHandler:
     """The far end: it plans batches. One snapshot that cannot be planned does not spoil the others' plans."""
 
-    def __init__(self, make_planner: Callable[[], Planner], warm_up: bytes):
-        self._planner = make_planner()
-        self._planner.plan(_read_snapshot(wire.unpack(warm_up, _NO_LIMIT)))
+    def __init__(self, make_planner: Callable[[], Planner], warm_up: bytes, leave_off: Flag):
+        planner = make_planner()
+        self._planner, self._leave_off, self._reader = planner, leave_off, JobReader()
+        self._streaming = planner if isinstance(planner, StreamingPlanner) else None
+        job = JobReader().read(warm_up)
+        planner.plan(job.asked[0])
+        self._forget([job.asked[0].episode_id])
 
-    def greeting(self) -> None:
-        return None
+    def greeting(self) -> bool:
+        """Whether the planner can work ahead."""
+        return self._streaming is not None
 
     def do(self, job: bytes) -> bytes:
-        snapshots = [_read_snapshot(data) for data in wire.unpack(job, _NO_LIMIT)]
-        return wire.pack([_plan_data(answer) for answer in self._plan(snapshots)])
+        read = self._reader.read(job)
+        self._forget(read.forget)
+        if read.upcoming is not None and self._streaming is not None:
+            try:
+                self._streaming.prepare(read.upcoming, lambda: self._leave_off.value != 0)
+            except Exception:
+                log.exception("a planner cannot work ahead")
+        return wire.pack([_plan_data(answer) for answer in self._plan(list(read.asked))])
 
     def close(self) -> None:
         pass
+
+    def _forget(self, episodes: Sequence[str]) -> None:
+        for episode_id in episodes if self._streaming is not None else ():
+            self._streaming.forget(episode_id)
 
     def _plan(self, snapshots: list[MemorySnapshot]) -> Sequence[Plan | Exception]:
         batch = getattr(self._planner, "plan_batch", None)
@@ -68,7 +87,8 @@ class PlannerHandler:
 
 
 class PlannerProcess:
-    """The near end. `plan` is called by one thread; a monitor ends a process that hangs, `plan` starts the next.
+    """The near end. `plan` and `prepare` are called by one thread, and start the next process where one has ended; a
+    monitor ends one that hangs.
 
     on_restart is told why a process was lost.
     """
@@ -83,7 +103,11 @@ class PlannerProcess:
         folder = Path(config.log_dir or tempfile.mkdtemp(prefix="predimem-serve-"))
         folder.mkdir(parents=True, exist_ok=True)
         self.log_file = folder / LOG_FILE
-        self._make_handler = partial(PlannerHandler, make_planner, wire.pack(_snapshot_data(warm_up)))
+        self._leave_off: Flag = multiprocessing.get_context("spawn").Value("b", 0, lock=False)
+        warm_up_job = JobWriter().write(Job(asked=[warm_up]))
+        self._make_handler = partial(PlannerHandler, make_planner, warm_up_job, self._leave_off)
+        self._writer, self._forgotten = JobWriter(), deque[str]()
+        self.works_ahead = False
         self._config = config
         self._on_restart = on_restart
         self._handle: ProcessHandle | None = None
@@ -114,16 +138,40 @@ class PlannerProcess:
         if kind != "built":
             handle.end(kill=True)
             raise PlannerGone(f"the planner cannot be started: {str(value).splitlines()[0]}")
+        self._writer.reset()
+        self.works_ahead = bool(value)
         self.state = "ready"
+
+    def forget(self, episode_id: str) -> None:
+        """There will be no more questions about an episode. Any thread may say so; the next job passes it on."""
+        self._forgotten.append(episode_id)
+
+    def prepare(self, upcoming: MemorySnapshot) -> None:
+        """Work ahead until it is done, or until `leave_off`. Raises PlannerGone."""
+        self._do(Job(upcoming=upcoming))
+
+    def leave_off(self) -> None:
+        """End a `prepare` under way soon. Any thread may say so."""
+        self._leave_off.value = 1
+
+    def go_on(self) -> None:
+        """`prepare` may be called again."""
+        self._leave_off.value = 0
 
     def plan(self, snapshots: Sequence[MemorySnapshot]) -> list[Plan | Exception]:
         """A plan, or why there is none, for each snapshot. Raises PlannerGone; the process is then started anew."""
+        plans = self._do(Job(asked=snapshots))
+        self._pause_s = self._config.restart_s
+        return plans
+
+    def _do(self, job: Job) -> list[Plan | Exception]:
         handle = self._handle
         if handle is None or self.state != "ready":
             raise PlannerGone("the planner is being restarted")
+        job = replace(job, forget=[self._forgotten.popleft() for _ in range(len(self._forgotten))])
         self._overdue_s = time.monotonic() + self._config.timeout_s
         try:
-            handle.send(wire.pack([_snapshot_data(snapshot) for snapshot in snapshots]))
+            handle.send(self._writer.write(job))
             kind, value = handle.receive()
         except WorkerGone as gone:
             self._restart(f"the planner's process ended ({gone})")
@@ -132,7 +180,6 @@ class PlannerProcess:
             self._overdue_s = None
         if kind != "done":
             raise PlannerGone("the planner raised an error")
-        self._pause_s = self._config.restart_s
         return [_read_plan(data) for data in wire.unpack(value, _NO_LIMIT)]
 
     def close(self) -> None:
@@ -166,46 +213,6 @@ class PlannerProcess:
                 self._on_restart(str(gone))
             else:
                 return
-
-
-def _snapshot_data(snapshot: MemorySnapshot) -> dict[str, Any]:
-    """As plain data; a frame that occurs twice (the image of a step that is repeated) is sent once."""
-    images: dict[int, int] = {}
-    arrays: list[Any] = []
-
-    def frame_data(frame: Frame) -> list[Any]:
-        places = []
-        for name, image in frame.images.items():
-            if id(image) not in images:
-                images[id(image)] = len(arrays)
-                arrays.append(image)
-            places.append([name, images[id(image)]])
-        return [frame.step, frame.time_s, places]
-
-    return {
-        "episode_id": snapshot.episode_id,
-        "step": snapshot.step,
-        "instruction": snapshot.instruction,
-        "recent": [frame_data(frame) for frame in snapshot.recent],
-        "keyframes": [frame_data(frame) for frame in snapshot.keyframes],
-        "past_subtasks": list(snapshot.past_subtasks),
-        "images": arrays,
-    }
-
-
-def _read_snapshot(data: dict[str, Any]) -> MemorySnapshot:
-    def frame(found: list[Any]) -> Frame:
-        step, time_s, places = found
-        return Frame(step, time_s, MappingProxyType({name: data["images"][k] for name, k in places}))
-
-    return MemorySnapshot(
-        episode_id=data["episode_id"],
-        step=data["step"],
-        instruction=data["instruction"],
-        recent=tuple(map(frame, data["recent"])),
-        keyframes=tuple(map(frame, data["keyframes"])),
-        past_subtasks=tuple(data["past_subtasks"]),
-    )
 
 
 def _plan_data(answer: Plan | Exception) -> dict[str, Any]:

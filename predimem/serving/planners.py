@@ -24,6 +24,14 @@ class SharedPlanner(Protocol):
 
     def plan(self, snapshot: MemorySnapshot, cancellation: Cancellation) -> Plan: ...
 
+    def foresee(self, upcoming: MemorySnapshot) -> None:
+        """Say what is known of the next question of an episode. Never blocks."""
+        ...
+
+    def forget(self, episode_id: str) -> None:
+        """There will be no more questions about an episode. Never blocks."""
+        ...
+
     @property
     def trouble(self) -> str:
         """Why there are no plans at the moment; empty where there are."""
@@ -42,7 +50,9 @@ class BatchedPlanner:
         self._process = process
         self._wait_s = wait_s
         self._metrics = metrics
-        self._batches: Batches[MemorySnapshot, Plan] = Batches(self._answer, "s2", sessions, batches)
+        self._batches: Batches[MemorySnapshot, Plan] = Batches(
+            self._answer, "s2", sessions, batches, self._work_ahead, self._leave_off
+        )
 
     @property
     def trouble(self) -> str:
@@ -60,9 +70,26 @@ class BatchedPlanner:
         except (QueueFull, TooLate, Stopped, PlannerGone) as error:
             return no_plan(snapshot, str(error))
 
+    def foresee(self, upcoming: MemorySnapshot) -> None:
+        if self._process.works_ahead:
+            self._batches.foresee(upcoming.episode_id, upcoming)
+
+    def forget(self, episode_id: str) -> None:
+        self._batches.foresee(episode_id, None)
+        self._process.forget(episode_id)
+
     def close(self) -> None:
         self._batches.close()
         self._process.close()
+
+    def _work_ahead(self, upcoming: MemorySnapshot) -> None:
+        try:
+            self._process.prepare(upcoming)
+        except PlannerGone as gone:
+            log.info("nothing was prepared: %s", gone)
+
+    def _leave_off(self, now: bool) -> None:
+        (self._process.leave_off if now else self._process.go_on)()
 
     def _answer(self, snapshots: list[MemorySnapshot]) -> list[Plan | Exception]:
         began_s = time.perf_counter()
@@ -81,12 +108,18 @@ class WholeTaskPlanner:
     def plan(self, snapshot: MemorySnapshot, cancellation: Cancellation) -> Plan:
         return Plan(snapshot.episode_id, snapshot.step, snapshot.instruction)
 
+    def foresee(self, upcoming: MemorySnapshot) -> None:
+        pass
+
+    def forget(self, episode_id: str) -> None:
+        pass
+
     def close(self) -> None:
         pass
 
 
 class SessionPlanner:
-    """Implements `Planner` for one session's worker.
+    """Implements `StreamingPlanner` for one session's worker.
 
     keep: stores a plan before anybody uses it, or notes why there is none; it is told the seconds that the planner
     took.
@@ -112,6 +145,14 @@ class SessionPlanner:
             self._metrics.store_errors.inc()
             return plan if plan.error is not None else no_plan(snapshot, "the plan cannot be stored")
         return plan
+
+    def prepare(self, upcoming: MemorySnapshot, interrupted: Callable[[], bool]) -> bool:
+        """Pass it on: the planner prepares it when no session has a question."""
+        self._shared.foresee(upcoming)
+        return False
+
+    def forget(self, episode_id: str) -> None:
+        self._shared.forget(episode_id)
 
     def call_off(self) -> None:
         """End an answer that is waited for, and give no further ones until `go_on`."""

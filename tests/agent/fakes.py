@@ -96,6 +96,31 @@ class BlockingPlanner:
         return Plan(snapshot.episode_id, snapshot.step, "go", (snapshot.step,))
 
 
+class EagerPlanner:
+    """Works ahead until it is interrupted; if it is not eager, only for a moment. `done` says what it did."""
+
+    def __init__(self, eager: bool = True) -> None:
+        self._eager = eager
+        self.began = threading.Event()
+        self.done: list[str] = []
+
+    def plan(self, snapshot: MemorySnapshot) -> Plan:
+        self.done.append(f"plans {snapshot.step}")
+        return Plan(snapshot.episode_id, snapshot.step, "go")
+
+    def prepare(self, snapshot: MemorySnapshot, interrupted: Callable[[], bool]) -> bool:
+        self.done.append(f"prepares {snapshot.step}")
+        self.began.set()
+        while self._eager:
+            if interrupted():
+                self.done.append("leaves off")
+                return False
+        return True
+
+    def forget(self, episode_id: str) -> None:
+        self.done.append(f"forgets {episode_id}")
+
+
 class RaisingPlanner:
     def plan(self, snapshot: MemorySnapshot) -> Plan:
         raise RuntimeError("out of memory")

@@ -1,5 +1,6 @@
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from predimem.agent.clock import RealClock, SimulatedClock
 from predimem.agent.worker import PlannerFailure, PlannerWorker
 from predimem.core.types import Frame, MemorySnapshot
-from tests.agent.fakes import BlockingPlanner, RaisingPlanner, StepPlanner
+from tests.agent.fakes import BlockingPlanner, EagerPlanner, RaisingPlanner, StepPlanner
 
 
 def snapshot(step: int, episode: str = "e") -> MemorySnapshot:
@@ -122,5 +123,74 @@ def test_a_planner_that_raises_is_reported_not_swallowed(clock):
     worker = PlannerWorker(RaisingPlanner(), clock)
     worker.submit(snapshot(0))
     with pytest.raises(PlannerFailure, match="out of memory"):
+        wait_for(lambda: worker.latest(1) is not None)
+    worker.close()
+
+
+def test_a_planner_works_ahead_between_questions_and_leaves_off_for_one():
+    planner = EagerPlanner()
+    worker = PlannerWorker(planner, RealClock(20.0))
+    worker.foresee(snapshot(1))
+    assert planner.began.wait(5)  # it would go on for ever
+    worker.submit(snapshot(1))
+    wait_for(lambda: worker.latest(1) is not None)
+    assert planner.done == ["prepares 1", "leaves off", "plans 1"]
+    worker.close()
+
+
+def test_what_is_foreseen_twice_is_prepared_once():
+    planner = EagerPlanner(eager=False)
+    worker = PlannerWorker(planner, RealClock(20.0))
+    upcoming = snapshot(1)
+    for step in range(3):
+        worker.foresee(replace(upcoming, step=step))
+        wait_for(lambda: planner.done == ["prepares 0"])
+    worker.foresee(snapshot(7))  # another frame
+    wait_for(lambda: planner.done == ["prepares 0", "prepares 7"])
+    worker.close()
+
+
+def test_a_question_comes_before_what_is_foreseen():
+    planner = EagerPlanner(eager=False)
+    blocking = BlockingPlanner()
+    planner.plan = blocking.plan
+    worker = PlannerWorker(planner, RealClock(20.0))
+    worker.submit(snapshot(0))
+    assert blocking.started.wait(5)
+    worker.foresee(snapshot(2))
+    worker.submit(snapshot(1))
+    blocking.release.set()
+    wait_for(lambda: planner.done == ["prepares 2"])
+    assert blocking.seen == [0, 1]
+    worker.close()
+
+
+def test_a_planner_forgets_the_episode_before_when_a_new_one_begins():
+    planner = EagerPlanner()
+    worker = PlannerWorker(planner, RealClock(20.0))
+    worker.submit(snapshot(0, "old"))
+    worker.foresee(snapshot(1, "old"))
+    assert planner.began.wait(5)
+    worker.reset()
+    assert planner.done == ["plans 0", "prepares 1", "leaves off", "forgets old"]
+    worker.close()
+
+
+def test_simulated_time_has_no_use_for_working_ahead():
+    for clock, use in ((RealClock(20.0), True), (SimulatedClock(), False)):
+        worker = PlannerWorker(EagerPlanner(), clock)
+        assert worker.works_ahead == use
+        worker.close()
+    worker = PlannerWorker(StepPlanner(), RealClock(20.0))
+    assert not worker.works_ahead
+    worker.close()
+
+
+def test_a_planner_that_raises_while_it_works_ahead_is_reported():
+    planner = EagerPlanner()
+    planner.prepare = RaisingPlanner().plan
+    worker = PlannerWorker(planner, RealClock(20.0))
+    worker.foresee(snapshot(1))
+    with pytest.raises(PlannerFailure):
         wait_for(lambda: worker.latest(1) is not None)
     worker.close()

@@ -168,3 +168,25 @@ def test_steps_must_increase_and_reset_forgets():
 def test_bad_config(config):
     with pytest.raises(ValueError, match=next(iter(config))):
         MemoryConfig(**config)
+
+
+def test_what_is_upcoming_is_the_next_snapshot_without_what_is_still_to_come():
+    """For every step of an episode, and for questions that lie nearer and further apart than the window's frames."""
+    config = MemoryConfig(recent_window=3, recent_stride_steps=4, cluster_gap_steps=1, history_steps=40)
+    for steps in (1, 3, 4, 7, 30):
+        bank, foreseen = MemoryBank(config), {}
+        bank.reset("e", "do it")
+        for step in range(60):
+            bank.observe(observation(step))
+            if step % 9 == 0:
+                bank.nominate([step])
+            snapshot = bank.snapshot()
+            if step in foreseen:
+                upcoming, last = foreseen[step]
+                known = [frame for frame in snapshot.recent if frame.step <= last]
+                assert list(upcoming.recent) == known and upcoming.step == step
+                nominated_later = [frame for frame in snapshot.keyframes if frame not in upcoming.keyframes]
+                assert all(frame.step > last for frame in nominated_later)
+                assert upcoming.keyframes == snapshot.keyframes[: len(upcoming.keyframes)]
+            foreseen[step + steps] = (bank.upcoming(steps), step)
+        assert any(upcoming.keyframes for upcoming, _ in foreseen.values())

@@ -10,8 +10,10 @@ import torch
 
 from planner.caches import MB, CacheConfig
 from planner.checkpoint import PlannerSpec
+from planner.decode_graph import decode_step
 from planner.decoding import QwenPlanner, load_planner
 from planner.export import export_planner
+from planner.forward import Block
 from planner.model import ObjectiveConfig
 from planner.prompt import PromptConfig
 from planner.tiny.base import make_tiny_base
@@ -165,7 +167,7 @@ def test_an_interrupted_preparation_leaves_what_it_has_finished(loaded):
 
 def test_prefixes_keep_to_their_bytes_and_every_robot_has_a_share(loaded):
     planner = fresh(loaded, caches=CacheConfig(1, 64))
-    robots = [calm_robot("many", keyframes=150), *(calm_robot(f"few-{i}", keyframes=3) for i in range(2))]
+    robots = [calm_robot("many", keyframes=400), *(calm_robot(f"few-{i}", keyframes=3) for i in range(2))]
     for _ in range(2):
         for robot in robots:
             planner.plan(robot.snapshot())
@@ -191,3 +193,26 @@ def test_what_is_forgotten_takes_no_memory(loaded):
     planner.forget(snapshot.episode_id)
     assert planner._prefixes.bytes == planner._images.memory.bytes == len(planner._last) == 0
     assert planner.plan(snapshot).text == fresh(loaded).plan(snapshot).text
+
+
+def test_a_decoding_step_of_fixed_shapes_computes_what_any_other_does(loaded):
+    """The one that is recorded as a CUDA graph; more tokens than are asked for change nothing."""
+    planner, snapshot = fresh(loaded), calm_robot("r", keyframes=1).snapshot()
+    tokens, model = [5, 9, 300], planner._model
+    with torch.inference_mode():
+        question = planner._question(snapshot)
+        planner._reader.read([question], [[]])
+        known, start = question.prefix.known, question.inputs.next_position
+        before = known.length
+        known.reserve(8)
+        fixed = decode_step(
+            model.model.language_model,
+            model.lm_head,
+            known,
+            torch.tensor([*tokens, 0, 0, 0]),
+            torch.tensor(before),
+            torch.tensor(start),
+        )
+        assert known.length == before
+        (expected,) = planner._forward.extend([Block(tokens, start, known)])
+    torch.testing.assert_close(fixed[:3], expected, atol=1e-5, rtol=0)

@@ -140,3 +140,59 @@ def test_one_that_fails_does_not_spoil_its_batch() -> None:
         with pytest.raises(ValueError, match="cannot break"):
             calls[1].result()
     shared.close()
+
+
+def test_what_is_foreseen_is_worked_on_while_nobody_waits() -> None:
+    done: list[object] = []
+    made: Batches[int, int] = Batches(Doubler(), "double", 9, BatchConfig(4, 0.0), done.append, lambda now: None)
+    made.foresee("a", 1)
+    while done != [1]:
+        time.sleep(0.001)
+    assert made.call(3, soon()) == 6
+    made.close()
+
+
+def test_a_question_ends_what_is_done_meanwhile() -> None:
+    leave_off, began = threading.Event(), threading.Event()
+
+    def meanwhile(_: int) -> None:
+        began.set()
+        assert leave_off.wait(20)
+
+    def told(now: bool) -> None:
+        (leave_off.set if now else leave_off.clear)()
+
+    made: Batches[int, int] = Batches(Doubler(), "double", 9, BatchConfig(4, 0.0), meanwhile, told)
+    made.foresee("a", 1)
+    assert began.wait(20)
+    assert made.call(3, soon()) == 6
+    made.close()
+
+
+def test_only_the_last_thing_that_somebody_foresaw_counts() -> None:
+    doubler, done = Doubler(), []
+    doubler.open.clear()
+    made: Batches[int, int] = Batches(doubler, "double", 9, BatchConfig(4, 0.0), done.append, lambda now: None)
+    with ThreadPoolExecutor(1) as threads:
+        asked = threads.submit(made.call, 1, soon())
+        while not doubler.batches:
+            time.sleep(0.001)
+        for who, what in (("a", 1), ("b", 5), ("a", 2), ("b", None)):
+            made.foresee(who, what)
+        doubler.open.set()
+        assert asked.result() == 2
+    while not done:
+        time.sleep(0.001)
+    assert made.call(3, soon()) == 6
+    assert done == [2]
+    made.close()
+
+
+def test_a_fault_in_what_is_done_meanwhile_harms_no_question() -> None:
+    def meanwhile(_: int) -> None:
+        raise RuntimeError("no")
+
+    made: Batches[int, int] = Batches(Doubler(), "double", 9, BatchConfig(4, 0.0), meanwhile, lambda now: None)
+    made.foresee("a", 1)
+    assert made.call(3, soon()) == 6
+    made.close()

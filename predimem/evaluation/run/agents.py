@@ -142,7 +142,8 @@ class AgentFactory:
             from planner.decoding import load_planner
 
             self.set_threads()
-            self._models[name] = load_planner(weights_folder(self._config.weights, name))
+            folder = weights_folder(self._config.weights, name)
+            self._models[name] = load_planner(folder, caches=self._config.planner_caches)
         return self._models[name]
 
     def _policy(self, config: AgentConfig) -> Policy:

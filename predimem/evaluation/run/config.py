@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from planner.caches import CacheConfig
 from predimem.agent.clock import TimeConfig
 from predimem.agent.config import AgentConfig
 from predimem.agent.dual_system import DualSystemConfig
@@ -34,6 +35,7 @@ class PlayConfig:
     time, agent: the latencies, and how often S1 and S2 are asked
     weights: a folder with `planner/`, `actor/`, ...; null: the shipped weights
     torch_threads: how many threads PyTorch uses in each process
+    planner_caches: how much a planner remembers between its answers, to save time (`planner.caches`)
     agent_configs: name -> agent config
     task_files: name -> file, for the tasks that are not the benchmark's own
     """
@@ -45,6 +47,7 @@ class PlayConfig:
     agent: DualSystemConfig = field(default_factory=DualSystemConfig)
     weights: str | None = None
     torch_threads: int = 1
+    planner_caches: CacheConfig = field(default_factory=CacheConfig)
     agent_configs: dict[str, AgentConfig] = field(default_factory=dict)
     task_files: dict[str, str] = field(default_factory=dict)
 

@@ -1,0 +1,83 @@
+"""Snapshots on their way to the planner's process: images cross once, and are let go at both ends together."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+import numpy as np
+
+from predimem.core.types import Frame, MemorySnapshot
+from predimem.serving.planner_wire import Job, JobReader, JobWriter
+
+PIXELS = 64 * 64 * 3
+
+
+def frame(step: int, frozen: bool = True) -> Frame:
+    image = np.full((64, 64, 3), step, np.uint8)
+    image.flags.writeable = not frozen
+    return Frame(step, step / 20, MappingProxyType({"cam": image}))
+
+
+def snapshot(recent: list[Frame], keyframes: list[Frame]) -> MemorySnapshot:
+    return MemorySnapshot("e", recent[-1].step, "do it", tuple(recent), tuple(keyframes), ("reach",))
+
+
+def test_what_arrives_is_what_was_sent():
+    writer, reader = JobWriter(), JobReader()
+    sent = snapshot([frame(8), frame(9, frozen=False)], [frame(1)])
+    for _ in range(2):
+        (got,) = reader.read(writer.write(Job(asked=[sent]))).asked
+        assert (got.episode_id, got.step, got.instruction, got.past_subtasks) == ("e", 9, "do it", ("reach",))
+        for ours, theirs in zip((*sent.recent, *sent.keyframes), (*got.recent, *got.keyframes), strict=True):
+            assert (ours.step, ours.time_s) == (theirs.step, theirs.time_s)
+            assert np.array_equal(ours.images["cam"], theirs.images["cam"])
+
+
+def test_an_image_crosses_once_and_is_the_same_object_from_then_on():
+    writer, reader = JobWriter(), JobReader()
+    frames = [frame(step) for step in range(5)]
+    first = writer.write(Job(asked=[snapshot(frames[3:], frames[:3])]))
+    before = reader.read(first).asked[0]
+    frames.append(frame(5))
+    second = writer.write(Job(asked=[snapshot(frames[4:], frames[:3])]))
+    after = reader.read(second).asked[0]
+    assert len(first) > 5 * PIXELS and PIXELS < len(second) < 1.2 * PIXELS
+    assert after.keyframes[0].images["cam"] is before.keyframes[0].images["cam"]
+    assert not after.keyframes[0].images["cam"].flags.writeable
+
+
+def test_what_the_near_end_lets_go_the_far_end_lets_go_with_the_next_job():
+    writer, reader = JobWriter(), JobReader()
+    frames = [frame(step) for step in range(4)]
+    reader.read(writer.write(Job(asked=[snapshot(frames, [])])))
+    assert len(reader.images) == 4
+    del frames[:2]
+    reader.read(writer.write(Job(asked=[snapshot(frames, [])])))
+    assert len(reader.images) == 2
+
+
+def test_an_image_that_may_change_is_sent_again():
+    writer, reader = JobWriter(), JobReader()
+    changing = frame(3, frozen=False)
+    reader.read(writer.write(Job(asked=[snapshot([changing], [])])))
+    changing.images["cam"][:] = 77
+    (got,) = reader.read(writer.write(Job(asked=[snapshot([changing], [])]))).asked
+    assert got.recent[0].images["cam"].max() == 77
+    reader.read(writer.write(Job()))
+    assert not reader.images
+
+
+def test_a_new_process_gets_everything_again():
+    writer, frames = JobWriter(), [frame(1), frame(2)]
+    writer.write(Job(asked=[snapshot(frames, [])]))
+    writer.reset()
+    (got,) = JobReader().read(writer.write(Job(asked=[snapshot(frames, [])], forget=["old"]))).asked
+    assert [int(f.images["cam"][0, 0, 0]) for f in got.recent] == [1, 2]
+
+
+def test_what_is_to_come_and_what_is_over_cross_too():
+    writer, reader = JobWriter(), JobReader()
+    upcoming = MemorySnapshot("e", 20, "do it", (), (frame(1),))
+    job = reader.read(writer.write(Job(upcoming=upcoming, forget=["a", "b"])))
+    assert job.upcoming is not None and job.upcoming.keyframes[0].step == 1 and not job.upcoming.recent
+    assert (list(job.asked), list(job.forget)) == ([], ["a", "b"])
