@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from datagen.demos.record import PerturbationConfig, PrivilegedEnvironment, record_episode
+from datagen.demos.thrift import ThriftConfig
 from datagen.environments import KeptEnvironment
 from datagen.former_names import todays_kind
 from datagen.keyframes import KeyframeConfig
@@ -51,6 +52,7 @@ class CollectConfig:
     out: the folder of the episodes.
     tasks: how many seeds of which tasks.
     perturbation: how the expert is perturbed.
+    images: which images are rendered.
     keyframes: how the arm's motion tells keyframes; null: the first image of whatever has to be remembered is one.
     """
 
@@ -65,6 +67,7 @@ class CollectConfig:
         TaskSeeds("RememberColor3-VLA-v0", 60),
     )
     perturbation: PerturbationConfig = field(default_factory=PerturbationConfig)
+    images: ThriftConfig = field(default_factory=ThriftConfig)
     keyframes: KeyframeConfig | None = field(default_factory=partial(KeyframeConfig, gripper_closed_below_m=0.05))
 
     def __post_init__(self) -> None:
@@ -119,7 +122,8 @@ class ExpertWorker:
         """Record the job's episode and store it, unless the expert failed without having been perturbed."""
         began_s = time.perf_counter()
         environment = self._environment.of(job.task)
-        episode = record_episode(environment, job.task, job.seed, self._config.perturbation, self._config.keyframes)
+        config = self._config
+        episode = record_episode(environment, job.task, job.seed, config.perturbation, config.keyframes, config.images)
         perturbed = episode.metadata["noise_std"] or episode.metadata["detour_steps"]
         kept = bool(episode.success or perturbed)
         if kept:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
 from datagen.demos.mikasa_facts import facts_of
+from datagen.demos.thrift import ThriftConfig, image_steps, only_fresh, sparse_frames
 from datagen.keyframes import KeyframeConfig, extract_keyframes
 from predimem.core.config import ConfigError
-from predimem.core.episodes import Episode, Frames, SubtaskSpan
+from predimem.core.episodes import Episode, SubtaskSpan
 from predimem.core.interfaces import Environment
 from predimem.core.scene_facts import KEY
 from predimem.core.types import Observation
@@ -27,6 +28,8 @@ class PrivilegedEnvironment(Environment, Protocol):
 
     @property
     def family(self) -> Family | None: ...
+
+    look_steps: frozenset[int] | None  # the steps at which images are rendered; None: as the environment likes
 
     def privileged(self) -> dict[str, Any]: ...
 
@@ -80,9 +83,13 @@ def record_episode(
     seed: int,
     perturbation: PerturbationConfig | None = None,
     keyframes: KeyframeConfig | None = None,
+    thrift: ThriftConfig | None = None,
 ) -> Episode:
     """Play `seed` with the expert, perturbed as the seed says, until the environment ends the episode or a few steps
     after its success.
+
+    thrift: which images are rendered; None: all. To know which, the episode is first played without images, and then
+    its actions once more.
 
     keyframes: how the arm's motion tells keyframes; None takes the family's word for what has to be remembered.
 
@@ -98,8 +105,20 @@ def record_episode(
         noise_std=config.noise_std if rng.random() < config.noise_share else 0.0,
         detour_steps=config.detour_steps if rng.random() < config.detour_share else 0,
     )
-    played = _play(environment, family, seed, _Disturbance(family, task, drawn, config.noise_until_m, rng))
-    return _episode(environment, family, task, seed, played, drawn, keyframes)
+    thrift = thrift or ThriftConfig()
+    controller = _Disturbance(family, task, drawn, config.noise_until_m, rng)
+    environment.look_steps = None if thrift.every == 1 else frozenset()
+    try:
+        played = _play(environment, family, seed, controller.action)
+        labels = _annotated(environment, family, played, keyframes)
+        looked = frozenset(range(len(played.actions)))
+        if thrift.every > 1:
+            looked = image_steps(len(played.actions), *labels, thrift)
+            environment.look_steps = looked
+            played = _played_again(environment, seed, played)
+    finally:
+        environment.look_steps = None
+    return _episode(environment, family, task, seed, played, drawn, labels, looked)
 
 
 def spans(labels: list[str]) -> tuple[SubtaskSpan, ...]:
@@ -151,14 +170,17 @@ class _Disturbance:
         return self._family.valid(state, subtask) and self._family.goal_m(state, subtask) is not None
 
 
-def _play(environment: PrivilegedEnvironment, family: Family, seed: int, controller: _Disturbance) -> _Played:
+Controller = Callable[[State, str], np.ndarray]  # from the state and the true subtask to the action
+
+
+def _play(environment: PrivilegedEnvironment, family: Family, seed: int, controller: Controller) -> _Played:
     played = _Played()
     observation = environment.reset(seed)
     steps_left = environment.horizon
     while steps_left:
         state = environment.privileged()
         subtask = family.subtask(state)
-        action = controller.action(state, subtask)
+        action = controller(state, subtask)
         played.observations.append(observation)
         played.states.append(state)
         played.actions.append(action)
@@ -171,6 +193,30 @@ def _play(environment: PrivilegedEnvironment, family: Family, seed: int, control
     return played
 
 
+def _played_again(environment: PrivilegedEnvironment, seed: int, first: _Played) -> _Played:
+    """The same episode with other images. Raises RuntimeError where the simulator goes another way."""
+    played = _Played(actions=first.actions, states=first.states, subtasks=first.subtasks)
+    observation = environment.reset(seed)
+    for step, action in enumerate(first.actions):
+        if not np.array_equal(observation.state, first.observations[step].state):
+            raise RuntimeError(f"seed {seed}: the simulator goes another way at step {step} when it is played again")
+        played.observations.append(observation)
+        result = environment.step(action)
+        observation, played.success = result.observation, result.success
+    return played
+
+
+def _annotated(
+    environment: PrivilegedEnvironment, family: Family, played: _Played, keyframes: KeyframeConfig | None
+) -> tuple[tuple[SubtaskSpan, ...], tuple[int, ...]]:
+    """The subtasks and the keyframes of an episode."""
+    if keyframes is None:
+        return spans(played.subtasks), evidence_keyframes([family.evidence(state) for state in played.states])
+    tcp_m = np.stack([state["tcp_m"] for state in played.states])
+    opening_m = np.array([observation.state[-1] for observation in played.observations])
+    return spans(played.subtasks), extract_keyframes(tcp_m, opening_m, environment.control_hz, keyframes)
+
+
 def _episode(
     environment: PrivilegedEnvironment,
     family: Family,
@@ -178,12 +224,12 @@ def _episode(
     seed: int,
     played: _Played,
     drawn: Perturbation,
-    keyframes: KeyframeConfig | None,
+    labels: tuple[tuple[SubtaskSpan, ...], tuple[int, ...]],
+    looked: frozenset[int],
 ) -> Episode:
     observations, states = played.observations, played.states
     first = states[0]
     sensed = np.stack([o.state for o in observations])
-    tcp_m = np.stack([s["tcp_m"] for s in states])
     return Episode(
         benchmark="mikasa",
         task=task,
@@ -191,17 +237,13 @@ def _episode(
         instruction=environment.instruction,
         control_hz=environment.control_hz,
         success=played.success,
-        images={name: Frames(np.stack([o.images[name] for o in observations])) for name in observations[0].images},
+        images={name: sparse_frames([o.images[name] for o in observations], looked) for name in observations[0].images},
         state=sensed,
         actions=np.stack(played.actions),
-        subtasks=spans(played.subtasks),
-        keyframes=(
-            evidence_keyframes([family.evidence(state) for state in states])
-            if keyframes is None
-            else extract_keyframes(tcp_m, sensed[:, -1], environment.control_hz, keyframes)
-        ),
+        subtasks=labels[0],
+        keyframes=labels[1],
         goal=family.goal(first),
-        alternatives=alternatives(family, states, family.subtasks(task)),
+        alternatives=only_fresh(alternatives(family, states, family.subtasks(task)), looked),
         metadata={
             **family.notes(first),
             "noise_std": drawn.noise_std,

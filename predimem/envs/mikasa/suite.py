@@ -125,7 +125,8 @@ class MikasaEnvironment:
     """One task of the suite with its own wrappers, on the CPU, one episode at a time.
 
     camera_every: images are taken every so many control steps and at the horizon, and repeated in between; None: none
-    are. Nothing else depends on it: rendering is nearly all that a step costs.
+    are. look_steps: the steps at which images are taken instead, where not None; it applies from the next reset on.
+    Nothing else depends on either: rendering is nearly all that a step costs.
 
     Actions are the suite's: `pd_ee_delta_pose` in [-1, 1] (dx, dy, dz with 1 = 0.1 m, rotation,
     gripper: 1 open, -1 closed). In the cue and delay phases of the short tasks the suite's wrapper
@@ -146,6 +147,7 @@ class MikasaEnvironment:
         self.task_id = task_id
         self.family: Family | None = family_of(task_id)
         self.camera_every = camera_every
+        self.look_steps: frozenset[int] | None = None
         self._images = images
         self._env = _make(task_id, rendering) if images else _make_blind(task_id)
         self._cameras = SparseCameras(self._env.unwrapped)
@@ -220,6 +222,8 @@ class MikasaEnvironment:
         self._env.close()
 
     def _looks_at(self, step: int) -> bool:
+        if self.look_steps is not None:
+            return step in self.look_steps
         every = self.camera_every
         return every is not None and (step % every == 0 or step >= self.horizon)
 

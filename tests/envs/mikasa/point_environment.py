@@ -29,6 +29,7 @@ class PointEnvironment:
     """Three objects in a row; the target is seed % 3. Task "deaf" ignores every action."""
 
     family = POINT
+    look_steps: frozenset[int] | None = None
     instruction = "touch the same"
     action_dim = 7
     horizon = 16
@@ -78,6 +79,8 @@ class PointEnvironment:
         pass
 
     def _observe(self) -> Observation:
-        image = np.full((8, 8, 3), self._step, np.uint8)
+        if self.look_steps is None or self._step in self.look_steps or self._step == 0:
+            self._seen_at = self._step
+        image = np.full((8, 8, 3), self._seen_at, np.uint8)
         state = np.concatenate([self._tcp, np.zeros(3), [0.08]]).astype(np.float32)
         return Observation(self._step, {"base_camera": image}, state, self._step / self.control_hz)
