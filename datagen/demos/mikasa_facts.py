@@ -16,7 +16,7 @@ GRIPPER_MAX_M = 0.08
 
 
 def facts_of(family: Family, states: Sequence[State]) -> SceneFacts:
-    """The facts of T states with their cameras. What the arm hides counts as seen."""
+    """The facts of T states with their cameras, those of which there are images. What the arm hides counts as seen."""
     shown = [family.things(state) for state in states]
     names = tuple(sorted({name for things in shown for name in things}))
     cameras = tuple(states[0]["cameras"])

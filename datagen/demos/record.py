@@ -248,6 +248,6 @@ def _episode(
             **family.notes(first),
             "noise_std": drawn.noise_std,
             "detour_steps": drawn.detour_steps,
-            KEY: facts_of(family, states).as_json(),
+            KEY: facts_of(family, [states[step] for step in sorted(looked)]).as_json(),
         },
     )

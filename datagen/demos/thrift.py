@@ -20,9 +20,8 @@ from predimem.core.frames import Frames
 
 @dataclass(frozen=True)
 class ThriftConfig:
-    """every: control steps from one image to the next; 1 renders all. around_steps: how many images before and after
-    each change of subtask and each keyframe are rendered
-    besides."""
+    """every: control steps from one image to the next; 1 renders all. around_steps: so many images before and after
+    each change of subtask and each keyframe are rendered besides."""
 
     every: int = 1
     around_steps: int = 2

@@ -8,6 +8,7 @@ from datagen.demos.thrift import ThriftConfig, image_steps, only_fresh, sparse_f
 from datagen.keyframes import KeyframeConfig
 from predimem.core.config import ConfigError
 from predimem.core.episodes import Alternatives, Episode, SubtaskSpan
+from predimem.core.scene_facts import SceneFacts
 from predimem.envs.mikasa.suite import MikasaEnvironment
 from tests.envs.mikasa.point_environment import PointEnvironment
 
@@ -69,3 +70,11 @@ def test_the_simulator_is_played_twice_the_same_way() -> None:
 def test_what_cannot_be_rendered_is_refused() -> None:
     with pytest.raises(ConfigError, match="every"):
         ThriftConfig(every=0)
+
+
+def test_facts_are_about_the_steps_of_images() -> None:
+    episode = record_episode(
+        PointEnvironment("point"), "point", 1001, CLEAN, None, ThriftConfig(every=4, around_steps=0)
+    )
+    facts = SceneFacts.of_metadata(episode.metadata, "the episode")
+    assert len(facts) == episode.image_steps.sum() < len(episode)
