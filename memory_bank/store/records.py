@@ -22,7 +22,7 @@ class StoreFault(OSError):
 
 
 class NotOwner(RuntimeError):
-    """Another server has gone on with the episode."""
+    """Another server has gone on with the episode, or it was deleted."""
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ class FileSearcher(Searcher):
         self._lock = threading.Lock()
         self._models: dict[int, tuple[Vectors, ApproximateIndex]] = {}
         self._builder: threading.Thread | None = None
-        self._told = False
+        self._told = self._closed = False
 
     def search(self, query: np.ndarray, k: int, model: int, scope: Scope) -> Found:
         vectors, approximate = self._of(model, len(query))
@@ -102,9 +102,8 @@ class FileSearcher(Searcher):
             approximate.remove()
 
     def close(self) -> None:
-        builder = self._builder
-        if builder is not None:
-            builder.join()
+        """An index that is being made is given up: it has its name only when it is whole."""
+        self._closed = True
 
     def _dim(self, model: int) -> int | None:
         with self._database.reading() as read:
@@ -149,4 +148,6 @@ class FileSearcher(Searcher):
         try:
             log.info("memory index: %s", self.build(model, dim))
         except Exception:
+            if self._closed:
+                return
             log.exception("the memory's index cannot be made; searches scan exactly")

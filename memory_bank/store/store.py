@@ -258,7 +258,9 @@ class MemoryStore(StoreReader):
     @contextmanager
     def _keeping(self, key: int, keyframes: Sequence[NewKeyframe]) -> Iterator[Link]:
         """A transaction with the keyframes in it, whose images are written before."""
-        known = self._steps_of(key)
+        with self.database.reading() as read:
+            self._check_owner(read, key)  # before an image of it is written
+            known = {step for (step,) in read("SELECT step FROM keyframes WHERE episode = ?", (key,))}
         new = [one for one in keyframes if one.frame.step not in known]
         pngs = {
             (one.frame.step, number): to_png(one.frame.images[camera])
@@ -269,7 +271,7 @@ class MemoryStore(StoreReader):
             (model, unit(vector), key, one.frame.step) for one in keyframes for model, vector in one.embeddings.items()
         ]
         self.images.write(key, pngs)
-        with self._writing(key) as write:
+        with self._or_no_files(key), self._writing(key) as write:
             now = time.time()
             add_keyframes(
                 write,
@@ -292,9 +294,17 @@ class MemoryStore(StoreReader):
             size = sum(map(len, pngs.values()))
             write("UPDATE episodes SET used_s = ?, image_bytes = image_bytes + ? WHERE id = ?", (now, size, key))
 
-    def _steps_of(self, key: int) -> set[int]:
-        with self.database.reading() as read:
-            return {step for (step,) in read("SELECT step FROM keyframes WHERE episode = ?", (key,))}
+    @contextmanager
+    def _or_no_files(self, key: int) -> Iterator[None]:
+        """Where an episode was deleted while its images were written, they are removed."""
+        try:
+            yield
+        except NotOwner:
+            with self.database.reading() as read:
+                gone = not read("SELECT 1 FROM episodes WHERE id = ?", (key,))
+            if gone:
+                self.images.remove(key)
+            raise
 
     def _embedding_rows(self, write: Link, vectors: Sequence[tuple[str, np.ndarray, int, int]]) -> list[Any]:
         models = {(name, len(vector)) for name, vector, _, _ in vectors}
@@ -305,9 +315,12 @@ class MemoryStore(StoreReader):
     def _writing(self, key: int) -> Iterator[Link]:
         """A transaction that adds to an episode. Raises NotOwner."""
         with self.database.writing() as write:
-            if not self._is_owner(write, key, self.database.for_update):
-                raise NotOwner("another server has gone on with this episode")
+            self._check_owner(write, key, self.database.for_update)
             yield write
+
+    def _check_owner(self, link: Link, key: int, lock: str = "") -> None:
+        if not self._is_owner(link, key, lock):
+            raise NotOwner("another server has gone on with this episode, or it was deleted")
 
     def _is_owner(self, link: Link, key: int, lock: str = "") -> bool:
         return link(f"SELECT owner FROM owners WHERE episode = ?{lock}", (key,)) == [(self._owner,)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from pathlib import Path
@@ -11,8 +12,10 @@ import numpy as np
 import pytest
 from openpi_client.websocket_client_policy import WebsocketClientPolicy
 
+from memory_bank.store import open_store
 from predimem.serving.config import StateConfig
 from predimem.serving.store import open_state
+from tests.memory_bank.store.conftest import database, postgres  # noqa: F401
 from tests.serving.support import free_port, observe, small_server
 from tests.serving.test_server import planner_pid
 
@@ -105,3 +108,26 @@ def test_a_restart_without_steps_goes_on_counting(tmp_path: Path) -> None:
         assert again["keyframe_steps"][0] == reply["keyframe_steps"][0] and again["subtask"] == "mark 210"
         anew = client.infer(observe(7, episode_id="a", prompt="do that", reset=True))
         assert (anew["resumed"], anew["keyframe_steps"], anew["subtask"]) == (False, [], "")
+
+
+@pytest.mark.needs("postgres")
+def test_a_restart_with_a_database(tmp_path: Path, database: str) -> None:  # noqa: F811
+    """As `predimem serve --store postgresql://...`: no folder, and another server goes on with the episode."""
+    names = {"episode_id": "arm/1", "robot_id": "left-arm", "session_id": "monday"}
+    with small_server(tmp_path, state={"store": database}) as server:
+        client = WebsocketClientPolicy("127.0.0.1", server.port)
+        while (reply := client.infer(observe(210, **names)))["keyframe_steps"] == []:
+            time.sleep(0.02)
+        server.kill()
+    with small_server(tmp_path, state={"store": database}) as server:
+        client = WebsocketClientPolicy("127.0.0.1", server.port)
+        again = client.infer(observe(7, **names))
+        assert again["resumed"] and again["keyframe_steps"][0] == reply["keyframe_steps"][0]
+        assert again["subtask"] == "mark 210"
+        [listed] = json.loads(server.get("/page/past.json")[1])
+        assert (listed["episode_id"], listed["robot"], listed["session"]) == ("arm/1", "left-arm", "monday")
+    store = open_store(database)
+    episode = store.find("arm/1")
+    assert episode is not None and (episode.robot, episode.session) == ("left-arm", "monday")
+    assert store.frame(episode.key, reply["keyframe_steps"][0]).images["cam_b"][0, 0, 0] == 210
+    store.close()

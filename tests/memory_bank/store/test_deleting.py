@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from memory_bank.store import MemoryStore, Retention, StoreError, StoreFault, open_store
+from memory_bank.store import MemoryStore, NotOwner, Retention, StoreError, StoreFault, open_store
+from memory_bank.store.images import Pngs
 from tests.memory_bank.store.conftest import Open
-from tests.memory_bank.store.made_up import MODEL, play, vector
+from tests.memory_bank.store.made_up import MODEL, keyframe, play, vector
 
 
 def names(store: MemoryStore) -> list[str]:
@@ -105,6 +106,27 @@ def test_a_deletion_that_is_undone_keeps_the_files(tmp_path: Path, monkeypatch: 
     store.begin("arm/2", "find it")
     store.frame(found.key, 3)
     store.close()
+
+
+def test_a_robot_that_plays_on_writes_nothing_of_what_was_deleted(
+    opened: Open, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its data are deleted by somebody else, between two plans or while its images are being written."""
+    store, other = opened(), opened()
+    key = play(store, "arm/1")
+    other.delete("arm")
+    with pytest.raises(NotOwner, match="or it was deleted"):
+        store.keep_frames(key, [keyframe("arm/1", 20)])
+    key, write = play(store, "arm/1"), store.images.write
+
+    def too_late(key: int, pngs: Pngs) -> None:
+        other.delete("arm")
+        write(key, pngs)
+
+    monkeypatch.setattr(store.images, "write", too_late)
+    with pytest.raises(NotOwner, match="or it was deleted"):
+        store.keep_frames(key, [keyframe("arm/1", 20)])
+    assert store.robots() == [] and (place.startswith("postgresql") or folders(place) == [])
 
 
 def test_deleted_words_are_not_in_the_file_any_more(tmp_path: Path) -> None:
