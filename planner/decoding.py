@@ -1,9 +1,9 @@
 """S2 at inference: a stock Qwen3-VL checkpoint behind the `Planner` interface.
 
 An answer depends on the snapshot and on greedy decoding alone. Three things are remembered because they save time, as
-`python -m benchmarks.planner_stream` measures: the features that the vision tower gave of images, the keys and values of
-the part of the prompt that stays the same, and each episode's last answer, which is checked as a guess at the next one.
-The forward pass is in `planner.forward`.
+`python -m benchmarks.planner_stream` measures: the features that the vision tower gave of images, the keys and values
+of the part of the prompt that stays the same, and each episode's last answer, which is checked as a guess at the next
+one. The forward pass is in `planner.forward`.
 """
 
 from __future__ import annotations
