@@ -55,20 +55,21 @@ def decode_step(text: Any, head: Any, known: KeyValues, ids: Tensor, length: Ten
 
 
 class DecodeGraphs:
-    """Graphs of `decode_step`, one for each set of buffers, which it holds while they are."""
+    """Graphs of `decode_step`, one for each head and set of buffers."""
 
-    def __init__(self, text: Any, head: Any):
-        self._text, self._head = text, head
+    def __init__(self, text: Any):
+        self._text = text
         self._graphs: dict[tuple[int, ...], tuple[KeyValues, Any, dict[str, Tensor]]] = {}
 
-    def __call__(self, known: KeyValues, ids: Tensor, start: int) -> Tensor:
+    def __call__(self, head: Any, known: KeyValues, ids: Tensor, start: int) -> Tensor:
         """As `TextForward.extend`, for up to WIDTH tokens."""
         known.reserve(WIDTH)
-        place = tuple(part.data_ptr() for index in range(len(self._text.layers)) for part in known.buffers(index))
+        buffers = (part for index in range(len(self._text.layers)) for part in known.buffers(index))
+        place = (id(head), *(part.data_ptr() for part in buffers))
         if place not in self._graphs or self._graphs[place][0] is not known:
             while len(self._graphs) >= MOST:
                 self._graphs.pop(next(iter(self._graphs)))
-            self._graphs[place] = self._record(known)
+            self._graphs[place] = self._record(head, known)
         _, graph, given = self._graphs[place]
         given["ids"][: len(ids)] = ids
         given["length"].fill_(known.length)
@@ -77,7 +78,7 @@ class DecodeGraphs:
         known.length += len(ids)
         return given["logits"][: len(ids)].clone()
 
-    def _record(self, known: KeyValues) -> tuple[KeyValues, Any, dict[str, Tensor]]:
+    def _record(self, head: Any, known: KeyValues) -> tuple[KeyValues, Any, dict[str, Tensor]]:
         device = known.buffers(0)[0].device
         given = {
             "ids": torch.zeros(WIDTH, dtype=torch.long, device=device),
@@ -88,9 +89,9 @@ class DecodeGraphs:
         aside.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(aside):  # what is behind the known tokens may be overwritten
             for _ in range(2):
-                decode_step(self._text, self._head, known, **given)
+                decode_step(self._text, head, known, **given)
         torch.cuda.current_stream().wait_stream(aside)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
-            given["logits"] = decode_step(self._text, self._head, known, **given)
+            given["logits"] = decode_step(self._text, head, known, **given)
         return known, graph, given

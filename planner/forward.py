@@ -65,7 +65,7 @@ class TextForward:
         self._text = model.model.language_model
         self._head = model.lm_head
         self.device: torch.device = model.device
-        self._graphs = DecodeGraphs(self._text, self._head) if self.device.type == "cuda" else None
+        self._graphs = DecodeGraphs(self._text) if self.device.type == "cuda" else None
 
     def embed(self, ids: Tensor) -> Tensor:
         """[Q] -> [Q, D]"""
@@ -105,7 +105,7 @@ class TextForward:
         """Logits [Q, V] after every token of each block, whose tokens are known from then on."""
         if self._graphs is not None and all(len(block.tokens) <= WIDTH for block in blocks):
             return [
-                self._graphs(block.known, torch.tensor(block.tokens, device=self.device), block.start)
+                self._graphs(self._head, block.known, torch.tensor(block.tokens, device=self.device), block.start)
                 for block in blocks
             ]
         return self.read([_answer_part(block) for block in blocks])
