@@ -15,6 +15,6 @@ def test_commands_stand_in_their_groups():
         *("Data", "datagen", "decompose", "data", "export", "import"),
         *("Train", "train", "verify"),
         *("Evaluate", "eval", "harness", "skills"),
-        *("Serve", "serve"),
+        *("Serve", "serve", "memory"),
         *("Machine", "doctor"),
     ]
