@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 
 import numpy as np
@@ -136,7 +135,7 @@ def test_the_shipped_configs_describe_this_robot():
     serve = load_config(ServeConfig, ROOT / "configs" / "serve_dual_arm.yaml")
     check_robot(serve.robot, spec)
     zeros = from_dict(ServeConfig, {"robot": {"hold": [0.0] * ARMS, "hold_keeps": [6, 13]}})
-    with pytest.raises(ValueError, match="action 0 is the absolute position .* a held robot would lunge"):
+    with pytest.raises(ValueError, match=r"action 0 is the absolute position .* a held robot would lunge"):
         check_robot(zeros.robot, spec)
     tiny_recipe = load_config(ActorTrainConfig, ROOT / "examples" / "dual_arm_tiny.yaml")
     assert tiny_recipe.actor.relative_to_state == RELATIVE and tiny_recipe.continue_from is None
