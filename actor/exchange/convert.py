@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -42,7 +43,9 @@ def import_actor(
     found = read_lerobot(source) if lerobot else read_openpi(source, asset)
     config = _config(source, found, dict(robot), lerobot)
     stats = _sliced(found.stats, config, found.stats_source)
-    loaded = load_tokenizer(_tokenizer_file(source, tokenizer))
+    words = _tokenizer_file(source, tokenizer)
+    loaded = load_tokenizer(words)
+    config = replace(config, tokenizer=f"tokenizer{words.suffix}")
     if loaded.vocab_size > config.model.vocab_size:
         raise ValueError(
             f"the tokenizer has {loaded.vocab_size} tokens and the model {config.model.vocab_size}: it is another "
@@ -103,7 +106,7 @@ def _config(source: Path, found: Checkpoint, robot: dict[str, Any], lerobot: boo
     cameras = len(robot["cameras"])
     model = model_config(found.tensors, horizon, found.max_token_len, cameras, source, heads)
     robot.setdefault("camera_shape", [model.image_size] * 2)
-    robot |= {"model": to_dict(model), "tokenizer": TOKENIZERS[0]}
+    robot |= {"model": to_dict(model), "tokenizer": TOKENIZERS[-1]}
     robot = {"openpi_exact": True, "long_prompts": "refuse"} | robot
     return from_dict(ActorConfig, json.loads(json.dumps(robot)), "LeRobot's config" if lerobot else "--config")
 

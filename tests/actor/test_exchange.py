@@ -220,3 +220,11 @@ def test_what_cannot_be_exported(openpi: Path, tokenizer: Path, tmp_path: Path):
     with pytest.raises(ValueError, match=r"those of the actions \[12\] have other ones"):
         export_actor(tmp_path / "in", tmp_path / "out", "lerobot")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_tiny_tokenizer_keeps_its_kind(openpi: Path, tmp_path: Path):
+    from actor.tokenizer import save_tokenizer, train_word_tokenizer
+
+    save_tokenizer(train_word_tokenizer(tiny.SUBTASKS), tmp_path / "words.json")
+    import_actor(openpi, tmp_path / "in", ROBOT, tmp_path / "words.json")
+    assert load_policy(tmp_path / "in", num_steps=1).infer(observe(), tiny.SUBTASKS[0]).actions.shape == (50, ARMS)
