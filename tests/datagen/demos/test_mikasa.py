@@ -19,6 +19,7 @@ from datagen.keyframes import KeyframeConfig
 from predimem.core.config import ConfigError, load_config
 from predimem.core.episodes import Episode, episode_path, list_episodes, load_episode
 from predimem.core.scene_facts import SceneFacts
+from predimem.envs.mikasa.families.registry import FAMILIES
 from predimem.jobs.runner import BackendConfig
 from predimem.jobs.tasks import Job
 from tests.envs.mikasa.point_environment import PointEnvironment
@@ -132,8 +133,14 @@ def test_evaluation_seeds_are_refused(first: int, count: int) -> None:
         TaskSeeds("point", count, first_seed=first)
 
 
-def test_the_shipped_config_is_the_default() -> None:
-    assert load_config(CollectConfig, ROOT / "configs/datagen_mikasa.yaml") == CollectConfig()
+def test_the_shipped_config_has_every_family() -> None:
+    config = load_config(CollectConfig, ROOT / "configs/datagen_mikasa.yaml")
+    tasks = {spec.task for spec in config.tasks}
+    assert config.keyframes is None
+    for family in FAMILIES:
+        assert tasks & set(family.tasks), f"no demonstrations of {family.name}"
+        tasks -= set(family.tasks)
+    assert not tasks, "these are of no family"
 
 
 def test_an_unknown_key_is_refused(tmp_path: Path) -> None:

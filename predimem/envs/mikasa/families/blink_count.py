@@ -1,4 +1,4 @@
-"""BlinkCountButtonPress*: a lamp blinks N times; then a red button has to be pressed N times, and a black one once.
+"""BlinkCountButtonPress*: a blue lamp blinks N times; then a red button is pressed N times, and a black one once.
 
 What is seen: the blue lamp is lit for three steps at each blink; a second lamp is red until the presses are due, and
 green from then on. A press counts once the hand has been raised by 0.085 m after it. What a learner must remember: how

@@ -1,9 +1,9 @@
-"""GatherAndRecall*: N cubes have to be put on a disc one by one, then the button pressed whose colour a lamp showed.
+"""GatherAndRecall*: N cubes are put on a disc one by one, then the button is pressed whose colour a lamp showed.
 
-What is seen: the cubes, the grey disc, a red, a green, and a blue button, and a lamp that is lit in one of the colours
-for 8 to 14 steps, soon after one of the cubes has come to the disc. What a learner must remember: the first image in
-which the lamp is lit (`evidence`); when all cubes lie on the disc, it has long been dark. Which cube is next, and that
-none is left, can be seen. A wrong button ends the episode.
+What is seen: the cubes, the grey disc, a red, a green, and a blue button, and a lamp that is lit in one of these
+colours for 8 to 14 steps, as soon as a certain number of cubes lies on the disc. What a learner must remember: the
+first image in which the lamp is lit (`evidence`); when all cubes lie on the disc, it has long been dark. Which cube is
+next, and that none is left, can be seen. A wrong button ends the episode.
 
 The controller takes the cube that is nearest to the hand. It puts cubes on a grid on the disc, on the first free place.
 """
@@ -34,8 +34,9 @@ class GatherRecall(Family):
     """Its state has, beside `scene.robot_state`:
 
     cubes_m: float64 [N, 3]; there: bool [N], whether each lies on the disc; places_m: float64 [9, 3], where cubes are
-    put; tops_m: float64 [3, 3], the tops of the unpressed buttons; lamp_m: float64 [3], the bulb; all in the world
-    frame. flash: whether the lamp is lit; colour, pressed: int, indices of `COLOURS` (pressed: -1 before).
+    put; tops_m: float64 [3, 3], the tops of the unpressed buttons; lamp_m: float64 [3], the bulb; all in the
+    world frame. flash: whether the lamp is
+    lit; colour, pressed: int, indices of `COLOURS` (pressed: -1 before).
     """
 
     name = "GatherAndRecall"

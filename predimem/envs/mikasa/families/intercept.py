@@ -25,7 +25,7 @@ from predimem.envs.mikasa.families.motion import (
     shoved_m,
     towards,
 )
-from predimem.envs.mikasa.families.scene import position_m, robot_state
+from predimem.envs.mikasa.families.scene import pointing, position_m, robot_state
 
 HIT = "hit the ball to the target"
 
@@ -55,12 +55,11 @@ class Intercept(Family):
     tasks = ("InterceptMedium-VLA-v0", "InterceptFast-VLA-v0")
 
     def state(self, base: Any, step: int) -> dict[str, Any]:
-        pose = base.agent.tcp.pose.to_transformation_matrix()[0]
         return robot_state(base, step) | {
             "ball_m": position_m(base.ball),
             "ball_m_s": np.asarray(base.ball.linear_velocity[0].cpu(), np.float64),
             "target_m": position_m(base.goal_region),
-            "pointing": np.asarray(pose[:3, 2].cpu(), np.float64),
+            "pointing": pointing(base),
         }
 
     def subtask(self, state: State) -> str:
@@ -95,8 +94,8 @@ class Intercept(Family):
     def advance(self, state: State, action: np.ndarray) -> State:
         after = moved(state, action)
         rolled = state["ball_m"] + state["ball_m_s"] / STEPS_PER_S
-        pointing = state["pointing"] + REACHED_SHARE * METRES_PER_UNIT * np.array([action[4], 0.0, 0.0])
-        return {**state, **after, "ball_m": shoved_m(rolled, after["tcp_m"], CONTACT_M), "pointing": pointing}
+        tilted = state["pointing"] + REACHED_SHARE * METRES_PER_UNIT * np.array([action[4], 0.0, 0.0])
+        return {**state, **after, "ball_m": shoved_m(rolled, after["tcp_m"], CONTACT_M), "pointing": tilted}
 
     def _aim_m(self, state: State) -> np.ndarray:
         ball, target, tcp = state["ball_m"], state["target_m"], state["tcp_m"]

@@ -9,6 +9,7 @@ from predimem.envs.mikasa.families.blink_count import BLINK_COUNT
 from predimem.envs.mikasa.families.family import Family
 from predimem.envs.mikasa.families.gather_recall import GATHER_RECALL
 from predimem.envs.mikasa.families.intercept import INTERCEPT
+from predimem.envs.mikasa.families.take_it_back import TAKE_IT_BACK
 from predimem.envs.mikasa.families.timed_transfer import TIMED_TRANSFER
 from predimem.envs.mikasa.families.touch_many import BUNCH, CHAIN, SEQ
 from predimem.envs.mikasa.families.touch_one import FIND_IMPOSTER, REMEMBER
@@ -23,6 +24,7 @@ FAMILIES: tuple[Family, ...] = (
     BLINK_COUNT,
     TIMED_TRANSFER,
     GATHER_RECALL,
+    TAKE_IT_BACK,
 )
 
 

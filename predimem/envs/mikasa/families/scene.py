@@ -25,6 +25,11 @@ def position_m(thing: Any) -> np.ndarray:
     return np.asarray(thing.pose.p[0].cpu(), np.float64)
 
 
+def pointing(base: Any) -> np.ndarray:
+    """float64 [3], world frame: where the fingers point, a unit vector."""
+    return np.asarray(base.agent.tcp.pose.to_transformation_matrix()[0, :3, 2].cpu(), np.float64)
+
+
 def camera_state(base: Any) -> dict[str, Any]:
     """cameras: name -> float64 [3, 4], from world metres to pixels (u right, v down). image_size: name -> (width,
     height)."""

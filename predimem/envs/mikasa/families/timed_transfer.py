@@ -1,11 +1,10 @@
 """TimedTransfer*: a given number of steps after a lamp turns green, a cube has to be moved from one disc to another.
 
-What is seen: the lamp is white for one to three steps and green from then on; the blue cube lies on the green disc.
-The cube has to come to the red disc at the step that the instruction names, five percent early or late at most (from
-95 to 105 in Easy). What a learner must remember: the image in which the lamp turned green, and when that was. Of all
-families this is the one that is about time: no image shows it, so the last subtask can only be told by a memory that
-says when an image was taken (`prompt.timestamps`). The cube waits above the red disc until then, which images do
-show.
+What is seen: the lamp is white for one to three steps and green from then on; the blue cube lies on the green disc. The
+cube has to come to the red disc at the step that the instruction names, five percent early or late at most (from 95 to
+105 in Easy). What a learner must remember: the image in which the lamp turned green, and when that was. Of all families
+this is the one that is about time: no image shows it, so the last subtask can only be told by a memory that says when
+an image was taken (`prompt.timestamps`). The cube waits above the red disc until then, which images do show.
 """
 
 from __future__ import annotations
@@ -32,8 +31,7 @@ LEVELS = ("Easy", "Medium", "Hard", "Easy-Long", "Medium-Long", "Hard-Long")
 
 class TimedTransfer(Family):
     """Its state has, beside `scene.robot_state`: signal: whether the lamp is green; due: whether the cube has to be put
-    down; lamp_m, cube_m, place_m: float64 [3], world frame: the bulb, the cube, and the cube's place on the red
-    disc."""
+    down; lamp_m, cube_m, place_m: float64 [3], world frame: the bulb, the cube, and its place on the red disc."""
 
     name = "TimedTransfer"
     tasks = tuple(f"TimedTransfer{level}-VLA-v0" for level in LEVELS)
