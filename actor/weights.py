@@ -64,20 +64,20 @@ class ActorConfig:
 
     model: Pi05Config = field(default_factory=Pi05Config)
     cameras: tuple[str, ...] = ("base_camera", "hand_camera")
-    optional_cameras: tuple[str, ...] = ()
     camera_shape: tuple[int, ...] = (128, 128)
     state_dim: int = 7
     action_dim: int = 7
-    relative_to_state: tuple[int | None, ...] = ()
-    aloha_space: bool = False
     tokenizer: str = "tokenizer.json"
-    long_prompts: Literal["cut", "refuse"] = "cut"
-    openpi_exact: bool = False
     num_steps: int = 10
     gripper: int | None = None
     after_grip: int = 4
     noise: float = 1.0
     base_m: tuple[float, ...] = (0.0, 0.0, 0.0)
+    optional_cameras: tuple[str, ...] = ()
+    relative_to_state: tuple[int | None, ...] = ()
+    aloha_space: bool = False
+    long_prompts: Literal["cut", "refuse"] = "cut"
+    openpi_exact: bool = False
 
     def __post_init__(self) -> None:
         if len(self.cameras) != self.model.num_cameras:
