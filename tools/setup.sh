@@ -95,7 +95,7 @@ install_packages() {
     $VENV/bin/python -m pip install -q --disable-pip-version-check "uv==$UV_VERSION"
   fi
   [ ! -t 2 ] || quiet=
-  say "installing the pinned packages (downloads 3.8 GB, takes 8.5 GB on disk; minutes, depending on the network)"
+  say "installing the pinned packages (downloads 3.9 GB, takes 8.8 GB on disk; minutes, depending on the network)"
   "$uv" pip install $quiet --python $VENV/bin/python -c constraints.txt -e '.[dev]'
   # The suite pins old versions of everything but runs on those of constraints.txt.
   # Memory Gym pins a Gymnasium and a pygame that others here do not share.
