@@ -96,7 +96,7 @@ class RemotePolicy:
         Raises RemotePolicyError where it gives none within `patience_s`, and ObservationError for an observation
         without a camera or a number that the config names.
         """
-        message = self._wire.packb(self._message(observation, subtask))
+        message: Any = self._wire.packb(self._message(observation, subtask))
         until_s = self._clock() + self.config.patience_s
         while True:
             try:
@@ -122,10 +122,9 @@ class RemotePolicy:
             left_s = self._not_before_s - self._clock()
             raise RemotePolicyError(f"the S1 server {self.url} is away; it is asked again in {left_s:.1f} s")
         try:
-            if self._connection is None:
-                self._connect()
-            self._connection.send(message)
-            answer = self._connection.recv(timeout=self.config.reply_s)
+            connection = self._connection or self._connect()
+            connection.send(message)
+            answer = connection.recv(timeout=self.config.reply_s)
         except TimeoutError as error:
             self._failed()
             raise RemotePolicyError(
@@ -148,13 +147,13 @@ class RemotePolicy:
             )
         return self._unpack(answer)
 
-    def _connect(self) -> None:
+    def _connect(self) -> Any:
         from websockets.sync.client import connect
 
         headers = {}
         if self.config.api_key_file is not None:
             headers["Authorization"] = f"Api-Key {Path(self.config.api_key_file).expanduser().read_text().strip()}"
-        self._connection = connect(
+        connection = self._connection = connect(
             self.url,
             compression=None,
             max_size=None,
@@ -162,7 +161,7 @@ class RemotePolicy:
             open_timeout=self.config.connect_s,
             close_timeout=1.0,
         )
-        told = self._unpack(self._connection.recv(timeout=self.config.connect_s))
+        told = self._unpack(connection.recv(timeout=self.config.connect_s))
         self.metadata = told if isinstance(told, dict) else {}
         if self.metadata.get("server") == OURS:
             self.close()
@@ -170,6 +169,7 @@ class RemotePolicy:
                 f"{self.url} is a predimem server, which has a planner of its own; let the robot ask it directly, or "
                 "name a server of openpi"
             )
+        return connection
 
     def _failed(self) -> None:
         """The connection is of no use any more; the next one is tried after a pause."""

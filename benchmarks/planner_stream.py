@@ -72,8 +72,9 @@ def make_planner(size: str, device: str, caches: CacheConfig) -> tuple[QwenPlann
     base = BaseConfig(tiny=SIZES[size], tokenizer=tokens)
     processor = tiny_processor(base, PROMPT)
     config = tiny_hf_config(base.tiny, processor.tokenizer, ObjectiveConfig(window=5))
-    config.text_config.vocab_size = VOCABULARY.get(size, config.text_config.vocab_size)
-    config.text_config.max_position_embeddings = 1 << 17
+    text: Any = config.text_config
+    text.vocab_size = VOCABULARY.get(size, text.vocab_size)
+    text.max_position_embeddings = 1 << 17
     torch.manual_seed(0)
     default = torch.get_default_dtype()
     torch.set_default_dtype(torch.float32 if device == "cpu" else torch.bfloat16)

@@ -125,8 +125,8 @@ class GruHead(nn.Module):
 
     def forward(self, rows: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """(logits [B, T, A], the state after the last row, [1, B, width]), of rows [B, T, D]."""
-        hidden, state = self.gru(self.encoder(rows), state)
-        return self.choose(hidden), state
+        hidden, after = self.gru(self.encoder(rows), state)
+        return self.choose(hidden), after
 
 
 def age_features(ages: Tensor) -> Tensor:

@@ -38,12 +38,13 @@ def read_views(folder: Path, planner: Path, copies: int, seed: int = 0) -> Views
     from PIL import Image
 
     from planner.decoding import load_planner
+    from planner.feature_memory import FeatureMemory
     from planner.image_features import ImageReader
     from predimem.core.episodes import load_episode
 
     loaded, rng = load_planner(planner, threads=1), np.random.default_rng(seed)
     prompt = loaded.spec.prompt
-    reader = ImageReader(loaded._model, loaded._processor.image_processor, prompt, 0)
+    reader = ImageReader(loaded._model, loaded._processor.image_processor, prompt, FeatureMemory(0))
     small, embeddings, episodes = [], [], []
     for number, path in enumerate(sorted(folder.rglob("*.h5"))):
         episode = load_episode(path)
@@ -52,7 +53,8 @@ def read_views(folder: Path, planner: Path, copies: int, seed: int = 0) -> Views
         for _ in range(copies):
             for step in np.flatnonzero(episode.image_steps):
                 seen = [_changed(np.asarray(episode.images[camera][step]), rng) for camera in prompt.cameras]
-                features = [image.merged.detach().float().mean(0).numpy() for image in reader(seen)]
+                told = reader(reader.pictures(seen), str(path))
+                features = [image.merged.detach().float().mean(0).numpy() for image in told]
                 vector = np.concatenate(features)
                 embeddings.append(vector / np.linalg.norm(vector))
                 small.append(np.asarray(Image.fromarray(seen[0]).resize((SMALL_PX, SMALL_PX))))

@@ -66,7 +66,9 @@ class PlannerHandler:
         pass
 
     def _forget(self, episodes: Sequence[str]) -> None:
-        for episode_id in episodes if self._streaming is not None else ():
+        if self._streaming is None:
+            return
+        for episode_id in episodes:
             self._streaming.forget(episode_id)
 
     def _plan(self, snapshots: list[MemorySnapshot]) -> Sequence[Plan | Exception]:

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from predimem.core.interfaces import Environment
-from predimem.envs.base import packages, tasks
+from predimem.envs.base import packages
+from predimem.envs.base import tasks as catalogue
 from predimem.envs.base.game import GameEnvironment
 from predimem.envs.benchmark import Benchmark, EnvironmentRequest, Experts
 
@@ -25,29 +26,29 @@ class BaseBenchmark(Benchmark):
         return ", ".join(filter(None, (f"base {VERSION}", packages.versions())))
 
     def all_tasks(self) -> tuple[str, ...]:
-        return tasks.all_tasks()
+        return catalogue.all_tasks()
 
     def listed_tasks(self) -> tuple[str, ...]:
-        return tasks.listed_tasks()
+        return catalogue.listed_tasks()
 
     def describe(self, task: str) -> str:
-        return tasks.describe(task)
+        return catalogue.describe(task)
 
     def task_name(self, task: str) -> str:
-        return tasks.check_task(task)
+        return catalogue.check_task(task)
 
     def make_environment(self, task: str, options: Any, request: EnvironmentRequest) -> Environment:
-        return GameEnvironment(task, tasks.make_game(task), tasks.family_name(task))
+        return GameEnvironment(task, catalogue.make_game(task), catalogue.family_name(task))
 
     def horizon(self, task: str) -> int | None:
-        found = tasks.family_of(task)
-        return None if found is None else tasks.FAMILIES[found[0]].make(found[1]).horizon
+        found = catalogue.family_of(task)
+        return None if found is None else catalogue.FAMILIES[found[0]].make(found[1]).horizon
 
-    def categories(self, tasks_played: Sequence[str]) -> Mapping[str, Sequence[str]] | None:
+    def categories(self, tasks: Sequence[str]) -> Mapping[str, Sequence[str]] | None:
         """By family: the same task with different delays, or levels of difficulty."""
         families: dict[str, list[str]] = {}
-        for task in tasks_played:
-            families.setdefault("Numpad" if task in tasks.NUMPADS else tasks.family_name(task), []).append(task)
+        for task in tasks:
+            families.setdefault("Numpad" if task in catalogue.NUMPADS else catalogue.family_name(task), []).append(task)
         return families
 
 

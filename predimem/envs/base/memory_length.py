@@ -19,7 +19,7 @@ class MemoryLength:
     """
 
     instruction = "Remember the bits that are shown first, and give the one that is asked for at the end."
-    actions = ("0", "1")
+    actions: tuple[str, ...] = ("0", "1")
     action_dim, hold = 2, 0
 
     def __init__(self, delay: int, bits: int = 1):

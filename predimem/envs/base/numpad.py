@@ -27,7 +27,7 @@ class Numpad:
     """
 
     instruction = f"Find the hidden path of tiles, and go it {ROUNDS} times."
-    actions = ("up", "right", "down", "left")
+    actions: tuple[str, ...] = ("up", "right", "down", "left")
     action_dim, hold = 4, UP
 
     def __init__(self, size: int, length: int, horizon: int = 150):

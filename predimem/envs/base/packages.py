@@ -88,7 +88,7 @@ class PackagedGame:
             self._sizes = (int(space.n),)
         elif isinstance(space, gymnasium.spaces.MultiDiscrete):
             self._sizes = tuple(int(n) for n in space.nvec.ravel())
-        elif isinstance(space, gymnasium.spaces.Box) and len(space.shape) == 1:
+        elif isinstance(space, gymnasium.spaces.Box) and space.shape is not None and len(space.shape) == 1:
             self._box = space
         else:
             raise ValueError(f"{env_id}: its actions are a {space}, which no agent here can choose from")
@@ -128,7 +128,7 @@ class PackagedGame:
             parts.pop("mission", None)
             name = next((n for n, part in parts.items() if _is_image(part)), None)
             image = None if name is None else parts.pop(name)
-            flat = [gymnasium.spaces.flatten(space[name], part).ravel() for name, part in parts.items()]
+            flat = [np.ravel(gymnasium.spaces.flatten(space[name], part)) for name, part in parts.items()]  # type: ignore[arg-type]
             return Seen(np.concatenate([np.zeros(0), *flat]).astype(np.float32), image)
         if _is_image(seen):
             return Seen(np.zeros(0, np.float32), seen)

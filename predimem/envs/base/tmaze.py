@@ -22,7 +22,7 @@ class TMaze:
     [1, y]; goal and y are -1 or 1. Being behind the shortest way costs 0.1 a step, and the goal gives 1."""
 
     instruction = "Go to the end of the corridor and into the arm that was shown at the beginning."
-    actions = ("right", "up", "left", "down")
+    actions: tuple[str, ...] = ("right", "up", "left", "down")
     action_dim, hold = 4, LEFT
 
     def __init__(self, delay: int):

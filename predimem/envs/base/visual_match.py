@@ -33,7 +33,7 @@ class VisualMatch:
     """
 
     instruction = "Remember the colour of the wall, collect apples, and then step on the pad of that colour."
-    actions = ("up", "right", "down", "left")
+    actions: tuple[str, ...] = ("up", "right", "down", "left")
     action_dim, hold = 4, UP
 
     def __init__(self, delay: int):
