@@ -41,6 +41,7 @@ from planner.prompt import PromptConfig, chat_messages, render_answer, render_pr
 from planner.tiny.base import BaseConfig, TinyConfig, tiny_hf_config, tiny_processor
 from planner.tiny.tokenizer_config import TokenizerConfig
 from predimem.core.types import MemorySnapshot, Observation
+from predimem.evaluation.run.machine import revision
 
 INSTRUCTION = "Pour wine into the red mug twice, then stand the bottle back on the table."
 SUBTASKS = ("pour wine into mug 1st", "pour wine into mug 2nd")
@@ -338,7 +339,8 @@ def report(args: argparse.Namespace, parameters: int, rows: list[Row], asked: in
             f"of processor time of {torch.get_num_threads()} thread on {_processor()} in float32."
             if args.device == "cpu"
             else f"by the clock on {torch.cuda.get_device_name()} in bfloat16."
-        ),
+        )
+        + f" Revision {(revision()[0] or "unknown")[:7]}.",
         "",
         "| keyframes | tokens | `generate` | whole prompt | reuse | prepared | ratio | another answer | preparing "
         "| attention, % |",

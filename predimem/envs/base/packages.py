@@ -88,13 +88,13 @@ class PackagedGame:
             self._sizes = (int(space.n),)
         elif isinstance(space, gymnasium.spaces.MultiDiscrete):
             self._sizes = tuple(int(n) for n in space.nvec.ravel())
-        elif isinstance(space, gymnasium.spaces.Box) and space.shape is not None and len(space.shape) == 1:
+        elif isinstance(space, gymnasium.spaces.Box) and len(space.low.shape) == 1:
             self._box = space
         else:
             raise ValueError(f"{env_id}: its actions are a {space}, which no agent here can choose from")
         self._discrete: Any = space
         self.actions = tuple(str(n) for n in range(prod(self._sizes))) if self._box is None else ()
-        self.action_dim = len(self.actions) or int(self._box.shape[0])
+        self.action_dim = len(self.actions) or len(self._box.low)
 
     def reset(self, seed: int) -> Seen:
         seen, _ = self._env.reset(seed=seed)
