@@ -26,8 +26,8 @@ MIKASA_AGENTS = {
     "oracle-subtask": ("oracle", "actor"),
 }
 AGENT_DEFAULTS: dict[str, Any] = {
-    "planner_options": {}, "memory": {}, "prompt": {}, "s2_latency_steps": None, "camera_every": None,
-    "slip_probability": 0.0,
+    "actor_options": {}, "planner_options": {}, "memory": {}, "prompt": {}, "s2_latency_steps": None,
+    "camera_every": None, "slip_probability": 0.0,
 }  # fmt: skip
 
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from planner.caches import CacheConfig
 from predimem.agent.config import AgentConfig
-from predimem.core.config import ConfigError, load_config
+from predimem.core.config import ConfigError, from_dict, load_config
 from predimem.evaluation.analysis.compact import episodes_of
+from predimem.evaluation.run.benchmark_player import BenchmarkPlayer
 from predimem.evaluation.run.config import EvaluationFile, PlayConfig, evaluation_settings, played_with, read_results
-from predimem.evaluation.run.migrations import modern_results
+from predimem.evaluation.run.migrations import AGENT_DEFAULTS, modern_results
 from predimem.evaluation.run.names import missing_weights
 
 ROOT = Path(__file__).parents[3]
@@ -125,11 +128,30 @@ def test_the_built_in_agents_of_earlier_results_have_their_weights() -> None:
         "agent_configs": {
             "reactive": {
                 "planner": "instruction", "actor": "actor", "weights": {"actor": "cd"}, "memory": {}, "prompt": {},
-                "planner_options": {}, "s2_latency_steps": None, "camera_every": None, "slip_probability": 0.0,
+                "actor_options": {}, "planner_options": {}, "s2_latency_steps": None, "camera_every": None,
+                "slip_probability": 0.0,
             }
         },
     }  # fmt: skip
     assert modern_results(results) == results
+
+
+def test_shipped_results_can_be_verified_with_todays_settings() -> None:
+    """What `predimem eval --verify` compares, without an episode: a new setting needs a default for older results."""
+    results = read_results(ROOT / "results" / "arena_planners.json")
+    before = results["provenance"]
+    play = from_dict(PlayConfig, before["play"] | {"agent_configs": {}})
+    now = BenchmarkPlayer(play).provenance()["play"]
+    assert {**before["play"], "weights": None} == {**now, "weights": None}
+    agent = AGENT_DEFAULTS | before["agent_configs"]["predimem-skills"]
+    assert set(agent) - {"weights"} == {field.name for field in fields(AgentConfig)} - {"note", "against"}
+
+
+def test_only_what_changes_an_answer_is_part_of_the_provenance() -> None:
+    def provenance(**caches: Any) -> dict[str, Any]:
+        return BenchmarkPlayer(PlayConfig("arena", planner_caches=CacheConfig(**caches))).provenance()["play"]
+
+    assert provenance(prefix_mb=0, episodes=1) == provenance() != provenance(half_features=True)
 
 
 def test_shipped_episode_records_have_their_trajectory_fingerprints() -> None:
