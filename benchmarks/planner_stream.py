@@ -340,7 +340,7 @@ def report(args: argparse.Namespace, parameters: int, rows: list[Row], asked: in
             if args.device == "cpu"
             else f"by the clock on {torch.cuda.get_device_name()} in bfloat16."
         )
-        + f" Revision {(revision()[0] or "unknown")[:7]}.",
+        + f" Revision {(revision()[0] or 'unknown')[:7]}.",
         "",
         "| keyframes | tokens | `generate` | whole prompt | reuse | prepared | ratio | another answer | preparing "
         "| attention, % |",

@@ -125,7 +125,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="predimem-memory-") as temporary:
         folder = args.keep or Path(temporary) / "store"
         text = measure(folder, views, args.keyframes, rng)
-    near = [float(row @ views.embeddings[place]) for place, row in enumerate(perturbed(views, np.arange(500), rng))]
+    near = [
+        float(row @ views.embeddings[place])
+        for place, row in enumerate(perturbed(views, np.arange(min(500, len(views.small))), rng))
+    ]
     head = f"""{begun.line()} {len(views.small)} views (images of {len(set(views.episodes.tolist()))} demonstrations
     of the arena, each shifted and brightened {args.copies} times), embedded by the vision tower of `arena-planner`:
     the mean of its tokens, camera after camera, {dim} dimensions. An embedding that is stored is mixed from two views
