@@ -7,7 +7,21 @@ from typing import Annotated
 import typer
 from typer.core import TyperGroup
 
-from predimem.cli import data, demo, evaluation, exchange, make, memory, play, serve, skills, tasks, train, verify
+from predimem.cli import (
+    data,
+    demo,
+    evaluation,
+    exports,
+    imports,
+    make,
+    memory,
+    play,
+    serve,
+    skills,
+    tasks,
+    train,
+    verify,
+)
 from predimem.cli.faults import explain
 from predimem.core.faults import SetupError, setup_fault
 
@@ -70,8 +84,8 @@ app.command("tasks", rich_help_panel=SEE)(tasks.list_tasks)
 app.command("datagen", rich_help_panel=DATA)(make.datagen)
 app.command("decompose", rich_help_panel=DATA)(make.decompose)
 app.add_typer(data.app, name="data", rich_help_panel=DATA)
-app.add_typer(exchange.export_app, name="export", rich_help_panel=DATA)
-app.add_typer(exchange.import_app, name="import", rich_help_panel=DATA)
+app.add_typer(exports.app, name="export", rich_help_panel=DATA)
+app.add_typer(imports.app, name="import", rich_help_panel=DATA)
 app.add_typer(train.app, name="train", rich_help_panel=TRAIN)
 app.add_typer(verify.app, name="verify", rich_help_panel=TRAIN)
 app.command("eval", rich_help_panel=EVALUATE)(evaluation.evaluate)

@@ -1,4 +1,4 @@
-"""`predimem export` and `predimem import`: exchange episodes, and the actor's weights, with other tools."""
+"""`predimem export`: episodes, results, and the actor's weights in the formats of other tools."""
 
 from __future__ import annotations
 
@@ -10,23 +10,15 @@ from typing import Annotated
 
 import typer
 
-from predimem.cli import actor_weights
-from predimem.cli.options import Episodes, Out, split
+from predimem.cli.actor_weights import export_weights
+from predimem.cli.options import Episodes, Out
 from predimem.core.files import check_file
 
-export_app = typer.Typer(
-    no_args_is_help=True, help="Write episodes, and the actor's weights, in the formats of others."
-)
-import_app = typer.Typer(no_args_is_help=True, help="Read the data sets of others as episodes, and their weights.")
-export_app.command("actor")(actor_weights.export_weights)
-import_app.command("actor")(actor_weights.import_weights)
-
-Data = Annotated[Path, typer.Argument(help="The folder of the data set.", exists=True, file_okay=False)]
-Processes = Annotated[int, typer.Option("--workers", help="How many processes read episodes side by side.", min=1)]
-Retry = Annotated[bool, typer.Option("--retry-errors", help="Read those episodes again that ended in an error.")]
+app = typer.Typer(no_args_is_help=True, help="Write episodes, and the actor's weights, in the formats of others.")
+app.command("actor")(export_weights)
 
 
-@export_app.command("sft")
+@app.command("sft")
 def export_sft(
     episodes: Episodes,
     out: Out,
@@ -72,7 +64,7 @@ def export_sft(
     print(write_training_data(out, loaded, recipe.prompt, recipe.memory, dataset, seed))
 
 
-@export_app.command("robomemarena")
+@app.command("robomemarena")
 def export_hdf5(
     episodes: Episodes,
     out: Out,
@@ -95,7 +87,7 @@ def export_hdf5(
         print(f"RoboMemArena's builder refuses images of {image_px} px: it takes {BUILDER_PX} only", file=sys.stderr)
 
 
-@export_app.command("lerobot")
+@app.command("lerobot")
 def export_to_lerobot(
     episodes: Episodes,
     out: Out,
@@ -114,7 +106,7 @@ def export_to_lerobot(
     print(f"{export_lerobot(episodes, out, robot, language)} episodes in {out}")
 
 
-@export_app.command("rerun")
+@app.command("rerun")
 def export_to_rerun(
     episode: Annotated[
         str, typer.Argument(help="The file of an episode; with --store or --state-dir the id of a served episode.")
@@ -140,7 +132,7 @@ def export_to_rerun(
     print(f"{write_rerun(recording, out)}: open it with `rerun {out}`")
 
 
-@export_app.command("leaderboard")
+@app.command("leaderboard")
 def export_to_leaderboard(
     results: Annotated[
         Path, typer.Argument(help="The results.json or compact.json of `predimem eval`.", exists=True, dir_okay=False)
@@ -176,108 +168,3 @@ def export_to_leaderboard(
     print(f"{out}: {name}, {entry['benchmark']}, {len(entry['task_scores'])} tasks, {score}")
     if entry["overall_score"] is None:
         print("the leaderboard ranks only who played exactly the tasks of its standard protocol", file=sys.stderr)
-
-
-@import_app.command("robomemarena")
-def import_hdf5(
-    data: Annotated[Path, typer.Option(help="Folder with <category>/<task>_dataset/subtask_data/*.hdf5.")],
-    out: Out,
-) -> None:
-    """Read RoboMemArena's HDF5 files, released or exported, as episodes.
-
-    After Ctrl-C the same command goes on where it was interrupted.
-    """
-    from datagen.imports.robomemarena import import_robomemarena
-
-    print(f"{import_robomemarena(data, out)} episodes in {out}")
-
-
-@import_app.command("lerobot")
-def import_from_lerobot(
-    data: Data,
-    out: Out,
-    subtasks: Annotated[
-        str,
-        typer.Option(
-            help="Where subtasks come from: `columns` (of the data set), `instruction` (one for the whole episode), or "
-            "a CSV file with the columns episode, start, end, label."
-        ),
-    ] = "columns",
-    cameras: Annotated[str, typer.Option(help="Names of cameras, comma-separated; default: all.")] = "",
-    max_px: Annotated[
-        int | None, typer.Option(help="Scale larger images down so that their longer side has this many pixels.", min=8)
-    ] = None,
-    task: Annotated[
-        str | None, typer.Option(help="What to call the task; default: as in our own exports, else as the folder.")
-    ] = None,
-    first_number: Annotated[int, typer.Option(help="The number of the first episode, from 1000 to 99999.")] = 1000,
-    tcp: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Find keyframes by the arm's motion: where in the state the position of its TCP in m is, such as "
-            "0,1,2. Once for each arm, with a --gripper each."
-        ),
-    ] = None,
-    gripper: Annotated[
-        list[int] | None, typer.Option(help="Where in the state the opening of the arm's gripper in m is, such as 6.")
-    ] = None,
-    closed_below_m: Annotated[
-        float, typer.Option(help="The gripper counts as closed below this opening: what it holds at its widest.")
-    ] = 0.075,
-    workers: Processes = 1,
-    retry_errors: Retry = False,
-) -> None:
-    """Read a LeRobotDataset, version 3.0, of any robot as episodes.
-
-    After Ctrl-C the same command goes on where it was interrupted.
-    """
-    from datagen.imports.command import import_lerobot
-
-    arms = [(tuple(split(numbers)), opening) for numbers, opening in zip(tcp or [], gripper or [], strict=False)]
-    if len(tcp or []) != len(gripper or []):
-        raise ValueError("keyframes by motion need both --tcp and --gripper, once for each arm")
-    chosen = {"cameras": split(cameras), "max_px": max_px, "task": task, "first_seed": first_number}
-    print(import_lerobot(data, out, subtasks, chosen, arms, closed_below_m, workers, retry_errors))
-
-
-@import_app.command("mikasa")
-def import_from_mikasa(
-    data: Data,
-    out: Out,
-    subtasks: Annotated[
-        str,
-        typer.Option(
-            help="Where subtasks come from: `instruction` (one for the whole episode), or a CSV file with the columns "
-            "task, episode, start, end, label."
-        ),
-    ] = "instruction",
-    workers: Processes = 1,
-    retry_errors: Retry = False,
-) -> None:
-    """Read MIKASA-Robo-VLA's released demonstrations, LeRobot or RLDS, as episodes: all tasks below the folder.
-
-    After Ctrl-C the same command goes on where it was interrupted.
-    """
-    from datagen.imports.command import import_mikasa
-
-    print(import_mikasa(data, out, subtasks, workers, retry_errors))
-
-
-@import_app.command("robomme")
-def import_robomme_hdf5(
-    data: Annotated[Path, typer.Argument(help="A file record_dataset_<task>.h5 of RoboMME, or a folder with some.")],
-    out: Out,
-    image_px: Annotated[
-        int, typer.Option(help="Scale images to this width and height; 0: leave them as they are.")
-    ] = 128,
-    image_every: Annotated[int, typer.Option(help="Take one image of so many control steps.")] = 5,
-) -> None:
-    """Read RoboMME's released HDF5 files as episodes.
-
-    After Ctrl-C the same command goes on where it was interrupted.
-    """
-    if image_px < 0 or image_every < 1:
-        raise ValueError(f"expected image_px >= 0 and image_every >= 1, got {image_px} and {image_every}")
-    from datagen.export.robomme_import import import_robomme
-
-    print(f"{import_robomme(data, out, image_px or None, image_every)} episodes in {out}")
