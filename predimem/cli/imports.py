@@ -118,6 +118,6 @@ def import_robomme_hdf5(
     """
     if image_px < 0 or image_every < 1:
         raise ValueError(f"expected image_px >= 0 and image_every >= 1, got {image_px} and {image_every}")
-    from datagen.export.robomme_import import import_robomme
+    from datagen.imports.robomme import import_robomme
 
     print(f"{import_robomme(data, out, image_px or None, image_every)} episodes in {out}")

@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 import pytest
 
-from datagen.export.robomme_import import import_robomme
+from datagen.imports.robomme import import_robomme
 from predimem.core.episodes import EpisodeError, load_episode
 
 VIDEO, ACTED = 6, 8
