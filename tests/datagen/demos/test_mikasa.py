@@ -133,8 +133,12 @@ def test_evaluation_seeds_are_refused(first: int, count: int) -> None:
         TaskSeeds("point", count, first_seed=first)
 
 
-def test_the_shipped_config_has_every_family() -> None:
-    config = load_config(CollectConfig, ROOT / "configs/datagen_mikasa.yaml")
+def test_the_shipped_config_is_the_default() -> None:
+    assert load_config(CollectConfig, ROOT / "configs/datagen_mikasa.yaml") == CollectConfig()
+
+
+def test_another_config_has_every_family() -> None:
+    config = load_config(CollectConfig, ROOT / "configs/datagen_mikasa_families.yaml")
     tasks = {spec.task for spec in config.tasks}
     assert config.keyframes is None
     for family in FAMILIES:
