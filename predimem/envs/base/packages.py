@@ -94,7 +94,8 @@ class PackagedGame:
             raise ValueError(f"{env_id}: its actions are a {space}, which no agent here can choose from")
         self._discrete: Any = space
         self.actions = tuple(str(n) for n in range(prod(self._sizes))) if self._box is None else ()
-        self.action_dim = len(self.actions) or len(self._box.low)
+        box: Any = self._box
+        self.action_dim = len(self.actions) if box is None else len(box.low)
 
     def reset(self, seed: int) -> Seen:
         seen, _ = self._env.reset(seed=seed)
