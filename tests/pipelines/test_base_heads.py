@@ -41,7 +41,8 @@ def test_a_head_is_trained_and_played(tmp_path: Path) -> None:
 
 
 def test_missing_weights_say_how_to_make_them(tmp_path: Path) -> None:
-    done = predimem("eval", "--benchmark", "base", "--tasks", "TMaze10", "--agents", "gru", "--weights", str(tmp_path))
+    words = ["--benchmark", "base", "--tasks", "TMaze10", "--agents", "gru", "--weights", str(tmp_path)]
+    done = predimem("eval", *words, "--out", str(tmp_path / "eval"))
     assert done.returncode != 0
     assert "predimem train base --tasks TMaze10 --agents gru" in done.stderr
 
