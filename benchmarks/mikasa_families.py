@@ -21,9 +21,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.mikasa_scripts import play
 from predimem.core.config import read_yaml
 from predimem.envs.mikasa import light_bulb
+from predimem.envs.mikasa.expert import expert
 from predimem.envs.mikasa.families.registry import family_of
 from predimem.envs.mikasa.suite import MikasaEnvironment, benchmark_version, tasks
 from predimem.evaluation.analysis.metrics import wilson_interval
@@ -81,6 +81,18 @@ def examine(task: str, seeds: range, journal: Journal) -> None:
             success, steps = play(environment, seed)
             journal.add(task=task, seed=seed, success=success, steps=steps)
     environment.close()
+
+
+def play(environment: MikasaEnvironment, seed: int) -> tuple[bool, int]:
+    """Whether the script succeeds, and after how many control steps the episode ended."""
+    environment.reset(seed)
+    script = expert(environment)
+    script.reset()
+    for step in range(environment.horizon):
+        result = environment.step(script.action())
+        if result.success or result.terminated:
+            return result.success, step + 1
+    return False, environment.horizon
 
 
 def row(task: str, seeds: range, journal: Journal, learned: Mapping[str, Mapping[str, str]]) -> str:
