@@ -50,8 +50,7 @@ def as_chunk_policy(agent: Agent, task: str, first_seed: int | None = None) -> A
     from mani_skill.utils.registration import REGISTERED_ENVS
     from mikasa_robo_suite.vla.benchmarking import START_SEED
 
-    spec: Any = REGISTERED_ENVS[task]
-    instruction = str(spec.cls.LANGUAGE_INSTRUCTION)
+    instruction = _instruction(task, REGISTERED_ENVS[task])
     return AgentPolicy(agent, instruction, START_SEED if first_seed is None else first_seed)
 
 
@@ -105,6 +104,16 @@ def _benchmark_task(task: str) -> Any:
         split="custom",
         memory_type="Unknown",
         max_episode_steps=int(spec.max_episode_steps),
-        language_instruction=str(spec.cls.LANGUAGE_INSTRUCTION),
+        language_instruction=_instruction(task, spec),
         data_source="custom",
     )
+
+
+def _instruction(task: str, spec: Any) -> str:
+    said = getattr(spec.cls, "LANGUAGE_INSTRUCTION", None)
+    if said is None:
+        raise ValueError(
+            f"{task}: its instruction names an angle or a number of steps that the suite's harness does not tell an "
+            "agent beforehand; use `predimem eval`"
+        )
+    return str(said)

@@ -50,6 +50,12 @@ def test_the_policy_resets_its_agent_between_episodes() -> None:
     assert (agent.seen[0].images["hand_camera"] == 7).all()
 
 
+def test_a_task_whose_instruction_is_drawn_is_refused() -> None:
+    assert mikasa_harness.as_chunk_policy(Replay([]), TASK)
+    with pytest.raises(ValueError, match=r"TimedTransferEasy-VLA-v0: its instruction names .* use `predimem eval`"):
+        mikasa_harness.as_chunk_policy(Replay([]), "TimedTransferEasy-VLA-v0")
+
+
 @pytest.mark.slow
 def test_harness_and_environment_show_and_judge_the_same() -> None:
     """The expert's actions in our environment, replayed in the harness: same images, same success."""
