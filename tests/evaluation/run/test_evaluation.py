@@ -59,7 +59,7 @@ def test_deaths_and_errors_are_no_failures_and_workers_change_nothing(tmp_path: 
     assert len(trace["ticks"]) == 12 and sorted(trace["thumbnails"]) == ["0", "5"]
 
     table = format_table(results)
-    assert "0.50 [0.09, 0.91] n=2 +3 errors" in table and "0.59  OpenVLA (K=8)" in table
+    assert "0.50 [0.09, 0.91] n=2 +3 errors" in table and "0.65  RATE" in table
 
 
 def test_a_worker_that_hangs_is_replaced(tmp_path: Path) -> None:
