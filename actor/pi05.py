@@ -25,7 +25,8 @@ from actor.action_expert import ActionExpert
 from actor.gemma import GemmaConfig, GemmaLayer, KeyValue, RMSNorm, rotary_embedding
 from actor.siglip import SiglipConfig, SiglipVision
 from actor.tiny.conv_stem import ConvStem, ConvStemConfig
-from actor.tiny.locator import POSE_DIM, Aim, Locator
+from actor.tiny.locator import Aim, Locator
+from actor.tiny.pose import POSE_DIM
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from torch import Tensor
 from actor.normalize import NormStats
 from actor.pi05 import Prompted
 from actor.robot_space import RobotSpace
-from actor.tiny.locator import POSE_DIM
+from actor.tiny.pose import poses
 from actor.tokenizer import Tokenizer, tokenize
 from actor.transforms import Discretise, Normalise, PadActions, Unnormalise, UnpadActions
 from actor.weights import ActorConfig
@@ -68,7 +68,7 @@ class Preprocessor:
 
     def _pose(self, state: np.ndarray) -> np.ndarray:
         """float32 [b, 9]: see `Prompted`."""
-        pose = np.array(state[:, :POSE_DIM], np.float32)
+        pose = poses(state, self._config.rotation)
         pose[:, :3] -= np.array(self._config.base_m, np.float32)
         return pose
 

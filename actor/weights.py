@@ -17,7 +17,7 @@ from actor.aloha import ALOHA_DIM
 from actor.names import from_openpi, to_openpi
 from actor.normalize import NormStats, load_stats, save_stats
 from actor.pi05 import Pi05, Pi05Config
-from actor.tiny.locator import POSE_DIM
+from actor.tiny.pose import ROTATION_DIM, Rotation
 from actor.tokenizer import Tokenizer, load_tokenizer, save_tokenizer
 from predimem.core.config import from_dict, to_dict
 from predimem.core.faults import SetupError
@@ -60,6 +60,8 @@ class ActorConfig:
         likelier actions.
     base_m: where the robot's base is in the frame of the state. The state has to begin with the TCP's position and
         rotation if the model has a locator.
+    rotation: how the state gives that rotation: as the first two `columns` of its matrix (six numbers), or as roll,
+        pitch and yaw about fixed axes in radians (`rpy`).
     """
 
     model: Pi05Config = field(default_factory=Pi05Config)
@@ -73,6 +75,7 @@ class ActorConfig:
     after_grip: int = 4
     noise: float = 1.0
     base_m: tuple[float, ...] = (0.0, 0.0, 0.0)
+    rotation: Rotation = "columns"
     optional_cameras: tuple[str, ...] = ()
     relative_to_state: tuple[int | None, ...] = ()
     aloha_space: bool = False
@@ -97,8 +100,11 @@ class ActorConfig:
             raise ValueError(f"gripper should be one of the {self.action_dim} actions, counted from 0: {self.gripper}")
         if len(self.base_m) != 3:
             raise ValueError(f"base_m should be [x, y, z], got {list(self.base_m)}")
-        if self.model.locate and self.state_dim < POSE_DIM:
-            raise ValueError(f"locate needs a state that begins with the TCP's pose ({POSE_DIM} numbers)")
+        if self.model.locate and self.state_dim < (numbers := 3 + ROTATION_DIM[self.rotation]):
+            raise ValueError(
+                f"locate needs a state that begins with the TCP's pose ({numbers} numbers with rotation: "
+                f"{self.rotation}), got state_dim {self.state_dim}"
+            )
         if self.model.state_dim not in (0, self.state_dim):
             raise ValueError(f"model.state_dim should be 0 or state_dim {self.state_dim}, got {self.model.state_dim}")
 

@@ -16,7 +16,6 @@ from torch import Tensor, nn
 
 CENTRE_M, SCALE_M = (0.5, 0.0, 0.1), 0.2  # of the workspace, in the robot's base frame
 NEAR_M = 0.03  # where millimetres begin to matter
-POSE_DIM = 9  # TCP position, and the first two columns of its rotation
 HALVES = 2  # of a chunk, whose mean actions are sketched
 HIDDEN = 192
 
@@ -74,7 +73,7 @@ class Locator(nn.Module):
         state: Float[Tensor, "n d"],
         pose: Float[Tensor, "n 9"],
     ) -> Aim:
-        """grid: begins with each cell's (x, y). words: the prompt's mean embedding. pose: `POSE_DIM` numbers."""
+        """grid: begins with each cell's (x, y). words: the prompt's mean embedding. pose: see `actor.tiny.pose`."""
         centres = pointing.softmax(-1) @ grid[:, :2]
         hidden = self.trunk(torch.cat([image_tokens.flatten(1), centres.flatten(1), words, state], dim=-1))
         seen, from_hand, share = self.position(hidden).chunk(3, dim=-1)
