@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -100,25 +101,27 @@ def record_episode(
     family = environment.family
     if family is None:
         raise ValueError(f"no script plays {task}, so that there are no demonstrations of it")
-    config = perturbation or PerturbationConfig()
+    config, thrift = perturbation or PerturbationConfig(), thrift or ThriftConfig()
     rng = np.random.default_rng([seed, zlib.crc32(task.encode())])
     drawn = Perturbation(
         noise_std=config.noise_std if rng.random() < config.noise_share else 0.0,
         detour_steps=config.detour_steps if rng.random() < config.detour_share else 0,
     )
-    thrift = thrift or ThriftConfig()
-    controller = _Disturbance(family, task, drawn, config.noise_until_m, rng)
-    environment.look_steps = None if thrift.every == 1 else frozenset()
-    try:
-        played = _play(environment, family, seed, controller.action)
+
+    def disturbed() -> Controller:
+        return _Disturbance(family, task, drawn, config.noise_until_m, copy.deepcopy(rng)).action
+
+    recorded = None
+    if thrift.every > 1:
+        try:
+            recorded = _played_twice(environment, family, seed, disturbed(), keyframes, thrift)
+        finally:
+            environment.look_steps = None
+    if recorded is None:
+        played = _play(environment, family, seed, disturbed())
         labels = _annotated(environment, family, played, keyframes)
-        looked = frozenset(range(len(played.actions)))
-        if thrift.every > 1:
-            looked = image_steps(len(played.actions), *labels, thrift)
-            environment.look_steps = looked
-            played = _played_again(environment, seed, played)
-    finally:
-        environment.look_steps = None
+        recorded = played, labels, frozenset(range(len(played.actions)))
+    played, labels, looked = recorded
     return _episode(environment, family, task, seed, played, drawn, labels, looked)
 
 
@@ -194,27 +197,37 @@ def _play(environment: PrivilegedEnvironment, family: Family, seed: int, control
     return played
 
 
-def _played_again(environment: PrivilegedEnvironment, seed: int, first: _Played) -> _Played:
-    """The same episode with other images. Raises RuntimeError where the simulator goes another way."""
-    played = _Played(actions=first.actions, states=first.states, subtasks=first.subtasks)
+Labels = tuple[tuple[SubtaskSpan, ...], tuple[int, ...]]  # the subtasks and the keyframes of an episode
+
+
+def _played_twice(
+    environment: PrivilegedEnvironment,
+    family: Family,
+    seed: int,
+    controller: Controller,
+    keyframes: KeyframeConfig | None,
+    thrift: ThriftConfig,
+) -> tuple[_Played, Labels, frozenset[int]] | None:
+    """An episode that was first played without images, its labels, and the steps at which it has images; None where
+    the simulator goes another way the second time."""
+    environment.look_steps = frozenset()
+    blind = _play(environment, family, seed, controller)
+    labels = _annotated(environment, family, blind, keyframes)
+    environment.look_steps = looked = image_steps(len(blind.actions), *labels, thrift)
+    played = _Played(actions=blind.actions, states=blind.states, subtasks=blind.subtasks)
     observation = environment.reset(seed)
-    for step, action in enumerate(first.actions):
-        apart = float(np.abs(observation.state - first.observations[step].state)[:3].max())
-        if apart > REPLAY_TOLERANCE_M:
-            raise RuntimeError(
-                f"seed {seed}: the simulator goes another way when it is played again: at step {step} the TCP is "
-                f"{apart:.4f} m apart, more than {REPLAY_TOLERANCE_M}"
-            )
+    for step, action in enumerate(blind.actions):
+        if np.abs(observation.state - blind.observations[step].state)[:3].max() > REPLAY_TOLERANCE_M:
+            return None
         played.observations.append(observation)
         result = environment.step(action)
         observation, played.success = result.observation, result.success
-    return played
+    return played, labels, looked
 
 
 def _annotated(
     environment: PrivilegedEnvironment, family: Family, played: _Played, keyframes: KeyframeConfig | None
-) -> tuple[tuple[SubtaskSpan, ...], tuple[int, ...]]:
-    """The subtasks and the keyframes of an episode."""
+) -> Labels:
     if keyframes is None:
         return spans(played.subtasks), evidence_keyframes([family.evidence(state) for state in played.states])
     tcp_m = np.stack([state["tcp_m"] for state in played.states])
@@ -229,7 +242,7 @@ def _episode(
     seed: int,
     played: _Played,
     drawn: Perturbation,
-    labels: tuple[tuple[SubtaskSpan, ...], tuple[int, ...]],
+    labels: Labels,
     looked: frozenset[int],
 ) -> Episode:
     observations, states = played.observations, played.states
