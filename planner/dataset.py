@@ -36,6 +36,7 @@ class DatasetConfig:
     """Which samples are drawn from the episodes, and how they are changed. Probabilities and shares lie in 0..1.
 
     samples: how many lines the JSONL has.
+    tasks_alike: whether each task is drawn equally often, however many episodes it has; else each episode is.
     phase_weights: how often each kind of subtask is drawn. The key is the first word of its label; `*` is any other.
     cue_subtask: the subtask that shows what has to be remembered (for `counterfactual: cue`).
     counterfactual: what a sample gets from another episode with the same instruction. "cue" exchanges the keyframes of
@@ -70,6 +71,7 @@ class DatasetConfig:
     }
 
     samples: int = 12_000
+    tasks_alike: bool = False
     phase_weights: dict[str, float] = field(default_factory=lambda: {"watch": 0.15, "wait": 0.15, "*": 0.7})
     cue_subtask: str = "watch"
     counterfactual_probability: float = 0.8
@@ -111,11 +113,8 @@ def training_episodes(folder: str | Path) -> list[Episode]:
 
 def split_episodes(episodes: Sequence[Episode], validation_fraction: float) -> tuple[list[Episode], list[Episode]]:
     """(training, validation): of each task, the episodes with the highest seeds are held out, all of a seed's."""
-    by_task: dict[str, list[Episode]] = {}
-    for episode in sorted(episodes, key=lambda e: (e.task, e.seed)):
-        by_task.setdefault(episode.task, []).append(episode)
     training, validation = [], []
-    for group in by_task.values():
+    for group in _by_task(sorted(episodes, key=lambda e: (e.task, e.seed))).values():
         seeds = sorted({episode.seed for episode in group})
         held_out = set(seeds[len(seeds) - round(len(seeds) * validation_fraction) :])
         training += [episode for episode in group if episode.seed not in held_out]
@@ -152,6 +151,7 @@ class SampleMaker:
         self._episodes = list(episodes)
         self._memory = memory
         self._config = config
+        self._by_task = list(_by_task(episodes).values())
         self._goals = _goals_by_task(episodes)
         self._branch_points = branch_points(episodes)
         self._cues = [(e, step) for e in episodes for step in self._cue_steps(e)]
@@ -160,7 +160,7 @@ class SampleMaker:
         """`count` samples, a few of each replay."""
         made = 0
         while made < count:
-            episode = rng.choice(self._episodes)
+            episode = rng.choice(rng.choice(self._by_task) if self._config.tasks_alike else self._episodes)
             snapshots = self._replay(episode, rng)
             for _ in range(min(self._config.samples_per_replay, count - made)):
                 yield self._sample(episode, snapshots[self._step(episode, rng)], rng)
@@ -270,6 +270,13 @@ class SampleMaker:
     def _cue_steps(self, episode: Episode) -> list[int]:
         cue = self._config.cue_subtask
         return [step for step in range(len(episode)) if episode.subtask_at(step) == cue]
+
+
+def _by_task(episodes: Sequence[Episode]) -> dict[str, list[Episode]]:
+    groups: dict[str, list[Episode]] = {}
+    for episode in episodes:
+        groups.setdefault(episode.task, []).append(episode)
+    return groups
 
 
 def _goals_by_task(episodes: Sequence[Episode]) -> dict[str, set[str]]:

@@ -190,3 +190,13 @@ def test_data_sets_share_images(episodes, tmp_path):
 def test_all_episodes_of_a_seed_are_held_out_together(episodes):
     training, validation = split_episodes([*episodes, *episodes], 0.25)
     assert len(validation) == 6 and not {e.seed for e in training} & {e.seed for e in validation}
+
+
+def test_tasks_are_drawn_alike_however_many_episodes_they_have():
+    many = [make_episode(seed, "red") for seed in range(1000, 1009)]
+    few = [replace(make_episode(1000, "red"), task="Rare-v0")]
+    shares = {}
+    for alike in (False, True):
+        drawn = draw(many + few, replace(PLAIN, tasks_alike=alike), count=400)
+        shares[alike] = np.mean([sample.episode.task == "Rare-v0" for sample in drawn])
+    assert 0.05 < shares[False] < 0.15 and 0.42 < shares[True] < 0.58
