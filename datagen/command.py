@@ -12,6 +12,7 @@ from datagen.actor_data.config import ActorDataConfig
 from datagen.dagger.agent import check_models
 from datagen.dagger.config import PlannerDaggerConfig
 from datagen.demos.config import GenerationConfig
+from datagen.demos.edited_cues import EditedCuesConfig, EditedCuesWorker
 from datagen.demos.mikasa import CollectConfig, ExpertWorker, write_summary
 from datagen.demos.robomme import RobommeDataConfig
 from datagen.former_names import todays_kind
@@ -25,6 +26,7 @@ from predimem.jobs.tasks import Worker
 KINDS: dict[str, Any] = {
     "arena": GenerationConfig,
     "mikasa": CollectConfig,
+    "edited_cues": EditedCuesConfig,
     "robomme": RobommeDataConfig,
     "actor_data": ActorDataConfig,
     "dagger": PlannerDaggerConfig,
@@ -64,6 +66,8 @@ def make_worker(config: Any) -> Worker:
     """Called in the process that the worker lives in: only there is the simulator loaded."""
     if isinstance(config, CollectConfig):
         return ExpertWorker(config)
+    if isinstance(config, EditedCuesConfig):
+        return EditedCuesWorker(config)
     if isinstance(config, ActorDataConfig):
         from datagen.actor_data.worker import ActorDataWorker
 

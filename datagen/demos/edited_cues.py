@@ -1,0 +1,208 @@
+"""More cues for MIKASA's planner, without rendering: objects are erased from images of the choice.
+
+A few hundred rendered cues can be learned by heart, with the answer of each. An image of the choice shows all objects,
+and an image of the empty table what is behind them. From the two of one episode come cues that show any of the objects,
+such as all but one for each of them. Such cues differ in nothing but what has to be remembered.
+
+An edited episode has the cue, the empty table and the beginning of the choice of another episode, whose label follows
+from the cue. It ends there, so that it is for the planner only.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from datagen.demos.mikasa import TaskSeeds
+from predimem.core.config import ConfigError
+from predimem.core.episodes import Episode, SubtaskSpan, episode_path, load_episodes, save_episode
+from predimem.core.frames import Frames
+from predimem.core.scene_facts import KEY, SceneFacts
+from predimem.envs.mikasa.families.touch_one import WAIT, WATCH, touch
+from predimem.jobs.tasks import Job, Outcome
+
+CHANGED = 12  # of 255, in one channel: a pixel that is not the table's any more
+REACH_PX = 12.0  # at 128 px; an object's pixels are no farther from its middle
+
+
+@dataclass(frozen=True)
+class EditedCuesConfig:
+    """Which episodes are made of which.
+
+    sources: folders of demonstrations, kept with `keyframes: null`, so that their facts are known.
+    out: the folder of the episodes.
+    tasks: how many episodes of which tasks, of the families Remember, FindImposter and BunchOfColors.
+    left_out: the share of the sources of each task, those with the highest seeds, that are not used: the planner's
+        training keeps them for validation.
+    """
+
+    may_differ: ClassVar[tuple[str, ...]] = ("out", "tasks")
+
+    kind: Literal["edited_cues"] = "edited_cues"
+    sources: tuple[str, ...] = ("runs/data/mikasa_families",)
+    out: str = "runs/data/mikasa_edited"
+    tasks: tuple[TaskSeeds, ...] = ()
+    left_out: float = 0.2
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.left_out < 1:
+            raise ConfigError(f"left_out must be in [0, 1), got {self.left_out}")
+        for spec in self.tasks:
+            _family(spec.task)
+
+    def jobs(self) -> list[Job]:
+        return [Job(spec.task, seed) for spec in self.tasks for seed in spec.seeds]
+
+    def for_workers(self) -> EditedCuesConfig:
+        return replace(self, sources=tuple(str(Path(source).resolve()) for source in self.sources))
+
+
+class EditedCuesWorker:
+    """A `predimem.jobs.tasks.Worker`."""
+
+    def __init__(self, config: EditedCuesConfig):
+        self._config = config
+        self._scenes = lru_cache(maxsize=1)(lambda task: scenes_of(config.sources, task, config.left_out))
+
+    def play(self, job: Job) -> Outcome:
+        began_s = time.perf_counter()
+        rng = np.random.default_rng([job.seed, zlib.crc32(job.task.encode())])
+        episode = edited(self._scenes(job.task), job.task, job.seed, rng)
+        save_episode(episode_path(self._config.out, job.task, job.seed), episode)
+        return Outcome(job.task, job.seed, True, "", len(episode), round(time.perf_counter() - began_s, 3))
+
+    def close(self) -> None:
+        pass
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """An episode's empty table and the first image of its choice.
+
+    empty, choice: camera -> uint8 [H, W, 3]. facts: those of the two, in this order. own: camera -> int64 [H, W], the
+    object of `facts.objects` whose pixel it is, or -1. sensed: float32 [D], the state at the choice. due: how many
+    objects the episode asks for.
+    """
+
+    episode: Episode
+    empty: dict[str, np.ndarray]
+    choice: dict[str, np.ndarray]
+    facts: SceneFacts
+    own: dict[str, np.ndarray]
+    sensed: np.ndarray
+    due: int
+
+    @property
+    def objects(self) -> tuple[str, ...]:
+        """Those that can be chosen."""
+        labels = self.episode.alternatives.subtasks if self.episode.alternatives else ()
+        return tuple(name for name in self.facts.objects if touch(name) in labels)
+
+    def showing(self, shown: Sequence[str]) -> dict[str, np.ndarray]:
+        """The images of a cue with these objects, by camera."""
+        numbers = [self.facts.objects.index(name) for name in shown]
+        return {
+            camera: np.where(np.isin(self.own[camera], numbers)[..., None], self.choice[camera], self.empty[camera])
+            for camera in self.choice
+        }
+
+
+def scenes_of(sources: Sequence[str], task: str, left_out: float) -> list[Scene]:
+    """The scenes of a task's episodes, without those with the highest seeds. Raises ValueError if there are not two."""
+    episodes = [e for source in sources if (folder := Path(source) / task).is_dir() for e in load_episodes(folder)]
+    episodes.sort(key=lambda episode: episode.seed)
+    scenes = [_scene(episode) for episode in episodes[: round(len(episodes) * (1 - left_out))]]
+    if len(scenes) < 2:
+        raise ValueError(f"expected at least two episodes of {task} in {', '.join(sources)}, got {len(scenes)}")
+    return scenes
+
+
+def edited(scenes: Sequence[Scene], task: str, seed: int, rng: np.random.Generator) -> Episode:
+    """An episode whose cue is made from one scene, and whose choice is another's with the same objects."""
+    own = scenes[rng.integers(len(scenes))]
+    others = [scene for scene in scenes if scene is not own and set(scene.objects) == set(own.objects)]
+    if not others:
+        raise ValueError(f"{task}: no two episodes have the same objects to choose from")
+    other = others[rng.integers(len(others))]
+    drawn = [str(name) for name in rng.choice(own.objects, own.due, replace=False)]
+    shown = [name for name in own.objects if name not in drawn] if _family(task) == "FindImposter" else drawn
+    order = own.episode.alternatives.subtasks if own.episode.alternatives else ()
+    target = min(map(touch, drawn), key=order.index)
+    cue = other.showing(shown)
+    images = {camera: np.stack([cue[camera], own.empty[camera], own.choice[camera]]) for camera in cue}
+    rows = np.array([0, 1, 2, 2])
+    return replace(
+        own.episode,
+        seed=seed,
+        success=True,
+        images={camera: Frames(stack, rows) for camera, stack in images.items()},
+        state=np.stack([own.sensed] * 4),
+        actions=np.zeros((4, own.episode.actions.shape[1]), np.float32),
+        subtasks=(SubtaskSpan(0, 1, WATCH), SubtaskSpan(1, 2, WAIT), SubtaskSpan(2, 4, target)),
+        keyframes=(0,),
+        goal=target,
+        alternatives=None,
+        metadata={KEY: _facts(own, other, shown).as_json(), "edited_from": [own.episode.seed, other.episode.seed]},
+    )
+
+
+def _scene(episode: Episode) -> Scene:
+    starts = {span.label: span.start for span in reversed(episode.subtasks)}
+    choice_step = min(step for label, step in starts.items() if label.startswith(touch("")))
+    facts = SceneFacts.of_metadata(episode.metadata, f"{episode.task} seed {episode.seed}")
+    taken = np.flatnonzero(episode.image_steps).tolist()
+    rows = [taken.index(starts[WAIT]), taken.index(choice_step)]
+    empty = {camera: frames[starts[WAIT]] for camera, frames in episode.images.items()}
+    choice = {camera: frames[choice_step] for camera, frames in episode.images.items()}
+    own = {
+        camera: _owners(choice[camera], empty[camera], facts.pixels[rows[1], :, column])
+        for column, camera in enumerate(episode.images)
+    }
+    due = sum(span.label.startswith(touch("")) for span in episode.subtasks)
+    return Scene(episode, empty, choice, _rows(facts, rows), own, episode.state[choice_step], due)
+
+
+def _owners(choice: np.ndarray, empty: np.ndarray, middles: np.ndarray) -> np.ndarray:
+    """int64 [H, W]: whose pixel it is, -1 where nobody's. middles: float32 [O, 2], NaN for what is not in view."""
+    height, width = choice.shape[:2]
+    changed = np.abs(choice.astype(int) - empty).max(-1) > CHANGED
+    v, u = np.mgrid[:height, :width] + 0.5
+    distance = np.hypot(u - middles[:, 0, None, None] * width, v - middles[:, 1, None, None] * height)
+    distance = np.where(np.isnan(distance), np.inf, distance)
+    near = distance.min(0) <= REACH_PX * width / 128
+    return np.where(changed & near, distance.argmin(0), -1)
+
+
+def _facts(own: Scene, other: Scene, shown: Sequence[str]) -> SceneFacts:
+    """Those of the cue, the empty table and the choice."""
+    names = own.facts.objects
+    pixels = np.full((3, *own.facts.pixels.shape[1:]), np.nan, np.float32)
+    for name in shown:
+        pixels[0, names.index(name)] = other.facts.pixels[1, other.facts.objects.index(name)]
+    pixels[1:] = own.facts.pixels
+    return replace(_rows(own.facts, [0, 0, 1]), pixels=pixels)
+
+
+def _rows(facts: SceneFacts, rows: Sequence[int]) -> SceneFacts:
+    """The facts of these frames."""
+    changed: dict[str, Any] = {name: tuple(getattr(facts, name)[row] for row in rows) for name in _TUPLES}
+    changed |= {name: getattr(facts, name)[list(rows)] for name in ("pixels", "mat_pixels", "openings")}
+    return replace(facts, **changed)
+
+
+_TUPLES = ("places", "mats", "held")
+
+
+def _family(task: str) -> str:
+    """Raises ConfigError for tasks whose cue is not a selection of the objects to choose from."""
+    for name in ("Remember", "FindImposter", "BunchOfColors"):
+        if task.startswith(name):
+            return name
+    raise ConfigError(f"expected a task of Remember, FindImposter or BunchOfColors, got {task}")
