@@ -29,6 +29,7 @@ class SamplingConfig:
     instruction_share: the share of prompts that are the task's instruction, as the reactive policy gets it. Their label
         is the goal's chunk, without a target, because no image shows it; in episodes without a goal it is the chunk
         and the target of the current subtask.
+    tasks_alike: whether each task is drawn equally often, however many frames it has; else each frame is.
     hold_share: the share of prompts whose subtask has no target although others have one.
     idle_share: the share of frames in which no subtask has a target.
     brightness: how much the brightness of images is changed.
@@ -38,6 +39,7 @@ class SamplingConfig:
     frames_per_batch: int = 12
     prompts_per_frame: int = 6
     instruction_share: float = 0.1
+    tasks_alike: bool = False
     hold_share: float = 0.05
     idle_share: float = 0.08
     brightness: float = 0.07
@@ -107,6 +109,7 @@ class FrameSet:
             aimed = (labels.valid & np.isfinite(labels.targets_m).all(-1)).any(1)
             for t in np.flatnonzero(labels.valid.any(1)):
                 (self.active if aimed[t] else self.idle).append((e, int(t)))
+        self._active_by_task, self._idle_by_task = self._by_task(self.active), self._by_task(self.idle)
 
     @property
     def prompts(self) -> list[str]:
@@ -141,7 +144,7 @@ class FrameSet:
         return flat[np.isfinite(flat).all(-1)]
 
     def batch(self, rng: np.random.Generator, config: SamplingConfig, augment: bool = True) -> Batch:
-        frames = [self._draw_frame(rng, config.idle_share) for _ in range(config.frames_per_batch)]
+        frames = [self._draw_frame(rng, config) for _ in range(config.frames_per_batch)]
         drawn = [self._draw_prompt(rng, e, t, config) for e, t in frames for _ in range(config.prompts_per_frame)]
         prompts, chunks, targets_m, pixels = zip(*drawn, strict=True)
         images = np.stack([np.stack([self._image(view, t) for view in self._views[e]]) for e, t in frames])
@@ -161,10 +164,19 @@ class FrameSet:
             pixels=pixels_array,
         )
 
-    def _draw_frame(self, rng: np.random.Generator, idle_share: float) -> tuple[int, int]:
-        idle = bool(self.idle) and (not self.active or rng.random() < idle_share)
+    def _draw_frame(self, rng: np.random.Generator, config: SamplingConfig) -> tuple[int, int]:
+        idle = bool(self.idle) and (not self.active or rng.random() < config.idle_share)
         frames = self.idle if idle else self.active
+        if config.tasks_alike:
+            groups = self._idle_by_task if idle else self._active_by_task
+            frames = groups[rng.integers(len(groups))]
         return frames[rng.integers(len(frames))]
+
+    def _by_task(self, frames: list[tuple[int, int]]) -> list[list[tuple[int, int]]]:
+        groups: dict[str, list[tuple[int, int]]] = {}
+        for frame in frames:
+            groups.setdefault(self.episodes[frame[0]].task, []).append(frame)
+        return list(groups.values())
 
     def _draw_prompt(
         self, rng: np.random.Generator, e: int, t: int, config: SamplingConfig
