@@ -181,18 +181,19 @@ class Pi05(nn.Module):
         image_tokens, pointing = self._see(inputs, prompt, prompt_mask, groups)
         image_mask = inputs.image_mask.repeat_interleave(groups, 0)
         image_mask = image_mask.repeat_interleave(image_tokens.shape[2], 1)
-        x = torch.cat([image_tokens.flatten(1, 2), prompt], dim=1)
+        x = torch.cat([image_tokens.flatten(1, 2).to(prompt.dtype), prompt], dim=1)
         mask = torch.cat([image_mask, prompt_mask], dim=1)
         aim = None
         if self.locator is not None:
             aim = self._aim(inputs, image_tokens, pointing, prompt, groups)
-            x, mask = torch.cat([x, aim.token], dim=1), torch.cat([mask, mask.new_ones(len(mask), 1)], dim=1)
+            x, mask = torch.cat([x, aim.token.to(x.dtype)], dim=1), torch.cat([mask, mask.new_ones(len(mask), 1)], dim=1)
         return Prefix(self.language_model.keys_values(x, mask), mask, image_tokens, pointing, aim)
 
     def velocity(
-        self, prefix: Prefix, noisy_actions: Float[Tensor, "m h a"], time: Float[Tensor, " m"]
+        self, prefix: Prefix, noisy_actions: Float[Tensor, "m h a"], time: Float[Tensor, "m *h"]
     ) -> Float[Tensor, "m h a"]:
-        """Flow velocity; with m = r · n, each of the prefix's n rows serves r chunks in turn."""
+        """Flow velocity; with m = r · n, each of the prefix's n rows serves r chunks in turn. time: one for a chunk, or
+        one for each of its actions."""
         times = len(noisy_actions) // len(prefix.mask)
         cache, mask = prefix.repeat(times)
         hint = None if prefix.aim is None else prefix.aim.condition.repeat_interleave(times, 0)
@@ -219,13 +220,14 @@ class Pi05(nn.Module):
         if inputs.state is None or inputs.state.shape[-1] != self.config.state_dim:
             got = None if inputs.state is None else tuple(inputs.state.shape)
             raise ValueError(f"the config expects a state of {self.config.state_dim} numbers, got {got}")
-        state = self.state_proj(inputs.state).repeat_interleave(groups, 0)[:, None]
+        state = self.state_proj(inputs.state).repeat_interleave(groups, 0)[:, None].to(prompt.dtype)
         return torch.cat([prompt, state], dim=1), torch.cat([mask, mask.new_ones(len(mask), 1)], dim=1)
 
     def _aim(self, inputs: Prompted, image_tokens: Tensor, pointing: Tensor | None, prompt: Tensor, groups: int) -> Aim:
         assert self.locator is not None and pointing is not None and isinstance(self.vision, ConvStem)
         if inputs.pose is None:
             raise ValueError(f"locate needs the TCP's pose, {POSE_DIM} numbers for each image")
+        prompt = prompt.to(image_tokens.dtype)
         shown = inputs.token_mask[..., None].to(prompt.dtype)
         words = (prompt[:, :-1] * shown).sum(1) / shown.sum(1)
         pose = inputs.pose.repeat_interleave(groups, 0)
@@ -233,6 +235,6 @@ class Pi05(nn.Module):
 
     def _see(self, inputs: Prompted, prompt: Tensor, prompt_mask: Tensor, groups: int) -> tuple[Tensor, Tensor | None]:
         if isinstance(self.vision, ConvStem):
-            return self.vision(inputs.images, prompt, prompt_mask)
+            return self.vision(inputs.images, prompt.to(self.vision.query.dtype), prompt_mask)
         tokens = self.vision(inputs.images.flatten(0, 1)).unflatten(0, inputs.images.shape[:2])
         return tokens.repeat_interleave(groups, 0), None
