@@ -45,6 +45,8 @@ class Pi05Config:
     state_dim: 0 writes the state into the prompt, as π0.5 does. Otherwise so many numbers become one token, as in π0,
         which is shorter and exact; a model without pretraining needs that.
     locate: whether there is a `Locator`. It needs `vision: conv` and the TCP's pose.
+    trained_delay: in training up to so many first actions of a chunk are given, so that the model learns to continue
+        the chunk before (`actor.real_time`). 0: none, as in openpi.
     """
 
     vision: Literal["siglip", "conv"] = "siglip"
@@ -59,6 +61,7 @@ class Pi05Config:
     action_horizon: int = 50
     state_dim: int = 0
     locate: bool = False
+    trained_delay: int = 0
 
     def __post_init__(self) -> None:
         for name in ("depth", "num_heads", "num_kv_heads", "head_dim"):
@@ -70,6 +73,11 @@ class Pi05Config:
                 )
         if self.locate and (self.vision != "conv" or not self.state_dim):
             raise ValueError("locate needs vision: conv and state_dim > 0")
+        if not 0 <= self.trained_delay < self.action_horizon:
+            raise ValueError(
+                f"trained_delay has to leave something of the {self.action_horizon} actions to predict, got "
+                f"{self.trained_delay}"
+            )
 
     @property
     def image_size(self) -> int:
@@ -186,7 +194,10 @@ class Pi05(nn.Module):
         aim = None
         if self.locator is not None:
             aim = self._aim(inputs, image_tokens, pointing, prompt, groups)
-            x, mask = torch.cat([x, aim.token.to(x.dtype)], dim=1), torch.cat([mask, mask.new_ones(len(mask), 1)], dim=1)
+            x, mask = (
+                torch.cat([x, aim.token.to(x.dtype)], dim=1),
+                torch.cat([mask, mask.new_ones(len(mask), 1)], dim=1),
+            )
         return Prefix(self.language_model.keys_values(x, mask), mask, image_tokens, pointing, aim)
 
     def velocity(

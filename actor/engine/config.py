@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["plain", "fused"]
+Kind = Literal["plain", "fused", "openvino"]
 Precision = Literal["float32", "bfloat16"]
 
 
@@ -13,7 +13,9 @@ Precision = Literal["float32", "bfloat16"]
 class EngineConfig:
     """How the actor's model is run. The defaults are the plain model in float32, which the golden tests check.
 
-    kind: `plain` is the model as it is trained; `fused` computes the same with fewer operations (`actor.engine.fused`).
+    kind: `plain` is the model as it is trained; `fused` computes the same with fewer operations (`actor.engine.fused`);
+        `openvino` is the fused model as one program that OpenVINO compiles for the CPU, for small models, in float32.
+        Compiling it takes some seconds when the policy is loaded.
     dtype: what the weights are kept and multiplied in. With `bfloat16` the weights that openpi keeps in float32 stay
         so.
     fp8: whether the fused matrices of both transformers are kept in 8 bits (float8_e4m3, one scale a row). A GPU of
@@ -40,3 +42,5 @@ class EngineConfig:
             given = [name for name in ("fp8", "compile", "prompt_bucket") if getattr(self, name)]
             if given:
                 raise ValueError(f"{', '.join(given)}: only the engine `fused` has such; set kind: fused")
+        if self.kind == "openvino" and (self.fp8 or self.compile or self.dtype != "float32"):
+            raise ValueError("the engine openvino computes in float32 and needs neither fp8 nor compile")

@@ -1,12 +1,14 @@
 """π0.5 for inference: the same equations as `actor.pi05`, for one prompt an image, with everything that does not depend
 on the observation computed beforehand.
 
-It keeps the weights of its own, except for those parts that are used as they are.
+It shares with the plain model what it uses as it is, and has matrices of its own for the layers: where the plain model
+is let go of, no weight is kept twice.
 """
 # ruff: noqa: F722 (shapes in annotations)
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import dataclass
 
@@ -46,7 +48,8 @@ class FusedPi05(nn.Module):
     def __init__(self, model: Pi05, num_steps: int, fp8: bool = False) -> None:
         super().__init__()
         self.config = model.config
-        self.plain = model
+        self.plain = _without_layers(model)
+        self._dtype = model.action_expert.precision.dtype
         make = Fp8Product if fp8 else Product
         with torch.no_grad():
             self.layers, self.expert = (
@@ -108,7 +111,7 @@ class FusedPi05(nn.Module):
         self, prefix: FusedPrefix, noisy_actions: Float[Tensor, "n h a"], modulations: list[Modulation]
     ) -> Float[Tensor, "n h a"]:
         expert = self.plain.action_expert
-        x = expert.action_in_proj(noisy_actions).to(expert.precision.dtype)
+        x = expert.action_in_proj(noisy_actions).to(self._dtype)
         for i, (layer, cached) in enumerate(zip(self.expert, prefix.cache, strict=True)):
             x, _ = layer(x, prefix.rotation, prefix.bias, cached, (modulations[2 * i], modulations[2 * i + 1]))
         return expert.action_out_proj(normed(x, modulations[-1]).float())
@@ -129,6 +132,26 @@ class FusedPi05(nn.Module):
             return self.vision(inputs.images, prompt.to(self.vision.plain.query.dtype), mask)
         tokens = self.vision(inputs.images.flatten(0, 1))
         return tokens.unflatten(0, inputs.images.shape[:2]), None
+
+
+def _without_layers(model: Pi05) -> Pi05:
+    """The same modules, but for what is fused. The model itself stays as it is."""
+    shell = _shallow(model)
+    if isinstance(model.vision, SiglipVision):
+        shell.vision = nn.Identity()  # FusedSiglip holds what is left of it
+    for name in ("language_model", "action_expert"):
+        part = _shallow(getattr(model, name))
+        part.layers = nn.ModuleList()
+        setattr(shell, name, part)
+    assert isinstance(shell, Pi05)
+    return shell
+
+
+def _shallow(module: nn.Module) -> nn.Module:
+    """Another module with the same children, of which it may be given others."""
+    other = copy.copy(module)
+    other._modules = dict(module._modules)
+    return other
 
 
 def _fused(layer: nn.Module, make: type[Product] | type[Fp8Product]) -> FusedLayer:

@@ -1,16 +1,11 @@
-"""Gemma's layer in few operations: one product for query, key and value, one for gate and up, rotation as a complex
-product.
-
-The entries of each head are put in another order, so that the two that are rotated together lie side by side. Queries,
-keys and the cache all have that order, which changes no product of a query and a key.
-"""
+"""Gemma's layer in few operations: one product for query, key and value, and one for gate and up."""
 # ruff: noqa: F722 (shapes in annotations)
 
 from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Complex, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from actor.engine.linear import MakeProduct
@@ -30,9 +25,8 @@ class FusedLayer(nn.Module):
         attention, mlp = layer.self_attn, layer.mlp
         self.config = attention.config
         first, second = _scale_of(layer.input_layernorm), _scale_of(layer.post_attention_layernorm)
-        head_dim = self.config.head_dim
-        query, key = (_side_by_side(proj.weight, head_dim) for proj in (attention.q_proj, attention.k_proj))
-        self.qkv = make(_scaled(torch.cat([query, key, attention.v_proj.weight]), first))
+        projections = (attention.q_proj, attention.k_proj, attention.v_proj)
+        self.qkv = make(_scaled(torch.cat([proj.weight for proj in projections]), first))
         self.output = make(attention.o_proj.weight)
         self.gate_up = make(_scaled(torch.cat([mlp.gate_proj.weight, mlp.up_proj.weight]), second))
         self.down = make(mlp.down_proj.weight)
@@ -40,7 +34,7 @@ class FusedLayer(nn.Module):
     def forward(
         self,
         x: Float[Tensor, "n l d"],
-        rotation: Complex[Tensor, "n l 1 half"],
+        rotation: Float[Tensor, "2 n l 1 head_dim"],
         bias: Float[Tensor, "n 1 1 s"] | None,
         cached: KeysValues | None = None,
         modulations: tuple[Modulation, Modulation] | None = None,
@@ -54,14 +48,15 @@ class FusedLayer(nn.Module):
         return _residual(x, self.down(F.gelu(gate, approximate="tanh") * up), after), own
 
     def query_keys_values(
-        self, x: Float[Tensor, "n l d"], rotation: Complex[Tensor, "n l 1 half"]
+        self, x: Float[Tensor, "n l d"], rotation: Float[Tensor, "2 n l 1 head_dim"]
     ) -> tuple[Float[Tensor, "n l heads head_dim"], KeysValues]:
         """The rotated query, and the rotated keys with the values."""
         c = self.config
         qkv = self.qkv(x).unflatten(-1, (-1, c.head_dim))
         turned, value = qkv[:, :, : -c.num_kv_heads], qkv[:, :, -c.num_kv_heads :]
-        pairs = torch.view_as_complex(turned.float().unflatten(-1, (-1, 2)))
-        turned = torch.view_as_real(pairs * rotation).flatten(-2).to(x.dtype)
+        half = c.head_dim // 2
+        swapped = torch.cat([turned[..., half:], turned[..., :half]], dim=-1)
+        turned = torch.addcmul(turned * rotation[0], swapped, rotation[1]).to(x.dtype)
         query, key = turned[:, :, : c.num_heads], turned[:, :, c.num_heads :]
         return query, torch.stack([key, value]).transpose(2, 3)
 
@@ -83,11 +78,14 @@ def normed(x: Float[Tensor, "n l d"], modulation: Modulation | None) -> Float[Te
     return unit.to(x.dtype)
 
 
-def rotations(positions: Int[Tensor, "n l"], config: GemmaConfig, theta: float = 10_000.0) -> Tensor:
-    """complex64 [n, l, 1, head_dim / 2]: by what each pair of entries is multiplied."""
+def rotations(
+    positions: Int[Tensor, "n l"], config: GemmaConfig, theta: float = 10_000.0
+) -> Float[Tensor, "2 n l 1 head_dim"]:
+    """By what the entries are multiplied, and by what those of the other half of their head, float32."""
     exponents = torch.arange(0, config.head_dim, 2, device=positions.device, dtype=torch.float32) / config.head_dim
     angles = positions[:, :, None, None].float() * theta**-exponents
-    return torch.complex(angles.cos(), angles.sin())
+    cos, sin = angles.cos(), angles.sin()
+    return torch.stack([torch.cat([cos, cos], dim=-1), torch.cat([-sin, sin], dim=-1)])
 
 
 def _residual(x: Tensor, branch: Tensor, modulation: Modulation | None) -> Tensor:
@@ -100,8 +98,3 @@ def _scale_of(norm: nn.Module) -> Tensor | None:
 
 def _scaled(weight: Tensor, scale: Tensor | None) -> Tensor:
     return weight if scale is None else (weight.float() * scale).to(weight.dtype)
-
-
-def _side_by_side(weight: Float[Tensor, "o i"], head_dim: int) -> Float[Tensor, "o i"]:
-    """Entry i of the first half of each head, and then entry i of its second half."""
-    return weight.unflatten(0, (-1, 2, head_dim // 2)).transpose(1, 2).flatten(0, 2)

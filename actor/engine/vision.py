@@ -20,16 +20,16 @@ class FusedSiglip(nn.Module):
 
     def __init__(self, vision: SiglipVision) -> None:
         super().__init__()
-        self.plain = vision
+        self.patches, self.positions = vision.patch_embedding, vision.position_embedding
         self.layers = nn.ModuleList(_FusedSiglipLayer(layer) for layer in vision.layers)
+        self.norm, self.projector = vision.post_layernorm, vision.projector
 
     def forward(self, image: Float[Tensor, "b 3 y x"]) -> Float[Tensor, "b p d"]:
-        plain = self.plain
-        x = plain.patch_embedding(image).flatten(2).transpose(1, 2) + plain.position_embedding.weight
-        x = in_precision_of(x, plain.projector.weight)
+        x = self.patches(image).flatten(2).transpose(1, 2) + self.positions.weight
+        x = in_precision_of(x, self.projector.weight)
         for layer in self.layers:
             x = layer(x)
-        return plain.projector(plain.post_layernorm(x))
+        return self.projector(self.norm(x))
 
 
 class _FusedSiglipLayer(nn.Module):
@@ -39,18 +39,19 @@ class _FusedSiglipLayer(nn.Module):
     def __init__(self, layer: nn.Module) -> None:
         super().__init__()
         assert isinstance(layer, SiglipLayer)
-        self.plain = layer
+        self.num_heads = layer.num_heads
+        self.before, self.output = layer.layer_norm1, layer.out_proj
+        self.after, self.up, self.down = layer.layer_norm2, layer.fc1, layer.fc2
         projections = (layer.q_proj, layer.k_proj, layer.v_proj)
         self.register_buffer("weight", torch.cat([proj.weight.detach() for proj in projections]))
         self.register_buffer("bias", torch.cat([proj.bias.detach() for proj in projections]))
 
     def forward(self, x: Float[Tensor, "b p d"]) -> Float[Tensor, "b p d"]:
-        plain = self.plain
-        qkv = F.linear(plain.layer_norm1(x), self.weight, self.bias).unflatten(-1, (3, plain.num_heads, -1))
+        qkv = F.linear(self.before(x), self.weight, self.bias).unflatten(-1, (3, self.num_heads, -1))
         query, key, value = qkv.permute(2, 0, 3, 1, 4)
         attended = F.scaled_dot_product_attention(query, key, value)
-        x = x + plain.out_proj(attended.transpose(1, 2).flatten(2))
-        return x + plain.fc2(F.gelu(plain.fc1(plain.layer_norm2(x)), approximate="tanh"))
+        x = x + self.output(attended.transpose(1, 2).flatten(2))
+        return x + self.down(F.gelu(self.up(self.after(x)), approximate="tanh"))
 
 
 class FusedConvStem(nn.Module):
@@ -67,12 +68,10 @@ class FusedConvStem(nn.Module):
         heads = stem.config.heads
         norm = stem.map_norm
         key = stem.key.weight.detach()
-        # [heads, inner / heads, features]: a query's head becomes a vector over the features, and a constant that the
-        # softmax does not see but the pointing does.
+        # A query's head becomes a vector over the features, and a constant that the pointing sees and no softmax does.
         self.register_buffer("key", (key * norm.weight.detach()).unflatten(0, (heads, -1)))
         self.register_buffer("key_bias", (key @ norm.bias.detach()).unflatten(0, (heads, -1)))
         value = stem.value.weight.detach().unflatten(0, (heads, -1))
-        self.features = key.shape[1]
         self.register_buffer("value", value.transpose(1, 2).contiguous())
         self.register_buffer("value_bias", stem.value.bias.detach().unflatten(0, (heads, 1, -1)))
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Any, ClassVar, Literal
 
+from actor.engine.config import EngineConfig
 from memory_bank.store import Retention, is_address
 from planner.caches import CacheConfig
 from predimem.agent.clock import TimeConfig
@@ -30,6 +31,7 @@ class ModelsConfig:
     A planner that is the place of your own code (`my_planner.py:MyPlanner`) is called with `planner_options`.
     seed: of S1's noise.
     memory, prompt: what differs from those that the planner was trained with, as in an agent config.
+    engine: how the actor's model is run (`actor.engine.config`).
     planner_caches: how much the planner remembers between its answers, to save time (`planner.caches`).
     """
 
@@ -43,6 +45,7 @@ class ModelsConfig:
     seed: int = 0
     memory: dict[str, Any] = field(default_factory=dict)
     prompt: dict[str, Any] = field(default_factory=dict)
+    engine: EngineConfig = field(default_factory=EngineConfig)
     planner_caches: CacheConfig = field(default_factory=CacheConfig)
 
     def __post_init__(self) -> None:
