@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from actor.gemma import AdaRMSNorm, GemmaConfig, GemmaLayer, KeyValue, in_precision_of, rotary_embedding
 
 
-def time_embedding(time: Float[Tensor, "*n"], width: int) -> Float[Tensor, "*n width"]:
+def time_embedding(time: Float[Tensor, "*t"], width: int) -> Float[Tensor, "*t width"]:
     """Sines and cosines with periods from 4e-3 to 4, in float64 as openpi computes them."""
     fraction = torch.linspace(0.0, 1.0, width // 2, dtype=torch.float64, device=time.device)
     period = 4e-3 * (4.0 / 4e-3) ** fraction
@@ -39,7 +39,7 @@ class ActionExpert(nn.Module):
         prefix: list[KeyValue],
         prefix_mask: Bool[Tensor, "n p"],
         noisy_actions: Float[Tensor, "n h a"],
-        time: Float[Tensor, "n *h"],
+        time: Float[Tensor, "n ..."],
         hint: Float[Tensor, "n width"] | None = None,
     ) -> Float[Tensor, "n h a"]:
         """time: one for a chunk, or one for each of its actions.
@@ -52,20 +52,19 @@ class ActionExpert(nn.Module):
         steps = torch.arange(horizon, device=time.device)
         rotary = rotary_embedding(prefix_mask.sum(-1, keepdim=True) + steps, self.config.head_dim)
         mask = torch.cat([prefix_mask, prefix_mask.new_ones(n, horizon)], dim=-1)[:, None]
-        x = in_precision_of(self.action_in_proj(noisy_actions), self.precision)
+        x = in_precision_of(self.action_in_proj(noisy_actions), self.precision())
         for layer, cached in zip(self.layers, prefix, strict=True):
             x, _ = layer(x, rotary, mask, cached, condition)
         x = self.norm(x, condition)[0]
-        return self.action_out_proj(x.float() if self.precision.dtype == torch.bfloat16 else x).float()
+        return self.action_out_proj(x.float() if self.precision().dtype == torch.bfloat16 else x).float()
 
-    @property
     def precision(self) -> Tensor:
         """A weight of the layers, which has the precision that they compute in."""
         layer = self.layers[0]
         assert isinstance(layer, GemmaLayer)
         return layer.mlp.up_proj.weight
 
-    def condition(self, time: Float[Tensor, "*n"]) -> Float[Tensor, "*n width"]:
+    def condition(self, time: Float[Tensor, "*t"]) -> Float[Tensor, "*t width"]:
         """What conditions the norms at these flow times."""
         embedded = F.silu(self.time_mlp_in(time_embedding(time, self.config.width)))
         return F.silu(self.time_mlp_out(embedded))

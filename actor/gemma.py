@@ -64,7 +64,7 @@ class AdaRMSNorm(nn.Module):
             self.dense.bias.copy_(torch.cat([torch.zeros(2 * width), torch.ones(width)]))
 
     def forward(
-        self, x: Float[Tensor, "n l d"], condition: Float[Tensor, "n *l d"]
+        self, x: Float[Tensor, "n l d"], condition: Float[Tensor, "n ... d"]
     ) -> tuple[Float[Tensor, "n l d"], Float[Tensor, "n _ d"]]:
         modulation = self.dense(condition)
         scale, shift, gate = (modulation if modulation.ndim == 3 else modulation[:, None]).chunk(3, dim=-1)

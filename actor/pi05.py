@@ -201,7 +201,7 @@ class Pi05(nn.Module):
         return Prefix(self.language_model.keys_values(x, mask), mask, image_tokens, pointing, aim)
 
     def velocity(
-        self, prefix: Prefix, noisy_actions: Float[Tensor, "m h a"], time: Float[Tensor, "m *h"]
+        self, prefix: Prefix, noisy_actions: Float[Tensor, "m h a"], time: Float[Tensor, "m ..."]
     ) -> Float[Tensor, "m h a"]:
         """Flow velocity; with m = r · n, each of the prefix's n rows serves r chunks in turn. time: one for a chunk, or
         one for each of its actions."""

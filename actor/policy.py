@@ -68,8 +68,8 @@ class ActorPolicy:
             return self.infer(observation, subtask)
         if method == "trained" and delay_steps > trained:
             raise ValueError(
-                f"the actor was trained to continue after at most {trained} actions, and {delay_steps} are given: train "
-                "it with a larger actor.model.trained_delay, or continue chunks with `guided`"
+                f"the actor was trained to continue after at most {trained} actions, and {delay_steps} are given: "
+                "train it with a larger actor.model.trained_delay, or continue chunks with `guided`"
             )
         self._check(observation)
         rows = np.concatenate([queued, np.repeat(queued[-1:], horizon - len(queued), axis=0)])[None]

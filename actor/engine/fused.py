@@ -49,7 +49,7 @@ class FusedPi05(nn.Module):
         super().__init__()
         self.config = model.config
         self.plain = _without_layers(model)
-        self._dtype = model.action_expert.precision.dtype
+        self._dtype = model.action_expert.precision().dtype
         make = Fp8Product if fp8 else Product
         with torch.no_grad():
             self.layers, self.expert = (

@@ -32,8 +32,8 @@ class Schedule(nn.Module):
             norms += [n for n in (layer.input_layernorm, layer.post_attention_layernorm) if isinstance(n, AdaRMSNorm)]
         norms.append(expert.norm)
         self.num_steps, self._norms = num_steps, len(norms)
-        self._precision = expert.precision.dtype
-        device = expert.precision.device
+        self._precision = expert.precision().dtype
+        device = expert.precision().device
         times = torch.tensor([1.0 - step / num_steps for step in range(num_steps)] + [0.0], device=device)
         with torch.no_grad():
             condition = expert.condition(times)

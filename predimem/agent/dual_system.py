@@ -37,9 +37,9 @@ class DualSystemConfig:
     min_confidence: a plan that is less sure of a new subtask than this does not count towards it; one that does not say
     how sure it is counts.
     chunks: what becomes of the queued actions while S1 computes the next chunk. `replace`: they are executed, and the
-    new chunk knows nothing of them. `guided`, `trained`: they are executed, and the new chunk continues them, by guiding
-    the flow (arXiv:2506.07339) or because the model was trained to (arXiv:2512.05964). `wait`: they are thrown away and
-    the robot is held until the new chunk is there, which is synchronous execution.
+    new chunk knows nothing of them. `guided`, `trained`: they are executed, and the new chunk continues them, because
+    the flow is guided (arXiv:2506.07339) or the model was trained to (arXiv:2512.05964). `wait`: they are thrown away
+    and the robot is held until the new chunk is there, which is synchronous execution.
     align: how much of a chunk is left out when it arrives. `steps`: the control steps since its observation. `actions`:
     the actions executed since then; a robot that was held meanwhile begins with the chunk's first action.
     s1_delay_steps: after how many control steps a chunk is expected that continues another; null: the latency of
@@ -94,8 +94,8 @@ class DualSystemAgent:
         self._config = config or DualSystemConfig()
         if self._config.chunks in ("guided", "trained") and not isinstance(policy, ContinuingPolicy):
             raise ValueError(
-                f"agent: chunks: {self._config.chunks}: this low-level policy cannot continue a chunk; only an actor of "
-                "ours can. Set chunks: replace"
+                f"agent: chunks: {self._config.chunks}: this low-level policy cannot continue a chunk, only an actor "
+                "with a folder of weights can; set chunks: replace"
             )
         self._queue = ActionQueue()
         self.reset("", "")
