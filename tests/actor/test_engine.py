@@ -172,7 +172,9 @@ def test_a_shape_that_cannot_be_recorded_runs_eagerly(noise: torch.Tensor, caplo
 def test_recorded_graphs_are_plain(name: str, noise: torch.Tensor):
     model, inputs = make_model(name), inputs_of(name)
     plain = PlainSampler(model, STEPS).sample(inputs, noise)
-    on_gpu = Prompted(**{n: None if (p := getattr(inputs, n)) is None else p.cuda() for n in inputs.__dataclass_fields__})
+    on_gpu = Prompted(
+        **{n: None if (p := getattr(inputs, n)) is None else p.cuda() for n in inputs.__dataclass_fields__}
+    )
     sampler = make_sampler(model.cuda(), STEPS, EngineConfig("fused", prompt_bucket=8), "cuda")
     for _ in range(2):
         torch.testing.assert_close(sampler.sample(on_gpu, noise.cuda()).cpu(), plain, atol=1e-3, rtol=0)
