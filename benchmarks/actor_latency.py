@@ -8,7 +8,7 @@ sized       a π0.5 with random weights, from prepared inputs to a chunk: `--siz
 prediction  the full size on an H100 by a roofline. It is a prediction; nothing was run there.
 
 `CPU, ms` is the processor time of the thread, which other work on the machine disturbs less than the clock on the wall;
-both are medians. The ratio is that of the medians of processor time (on a GPU, of the time on the wall), plain to
+both are medians. For the shipped actors `error` is in physical units. The ratio is that of the medians of processor time (on a GPU, of the time on the wall), plain to
 engine. `error` is the largest difference of a normalised action from the plain model's in float32.
 """
 
@@ -95,9 +95,7 @@ def shipped(rounds: int, engines: list[str]) -> str:
             return policy.infer(observation, "pick up the red cube").actions
 
         plain = infer(policies["plain"])
-        errors = {
-            e: float(np.abs(infer(p) - plain).max()) if len(infer(p)) == len(plain) else 1 for e, p in policies.items()
-        }
+        errors = {engine: float(np.abs(infer(policy) - plain).max()) for engine, policy in policies.items()}
         times = in_turns({e: lambda p=p: infer(p) for e, p in policies.items()}, rounds, False)
         parts.append(f"### `{name}`, {config.num_steps} Euler steps\n\n{table(HEAD, rows(times, errors, False))}")
     return "\n\n".join(parts)
