@@ -8,8 +8,9 @@ sized       a π0.5 with random weights, from prepared inputs to a chunk: `--siz
 prediction  the full size on an H100 by a roofline. It is a prediction; nothing was run there.
 
 `CPU, ms` is the processor time of the thread, which other work on the machine disturbs less than the clock on the wall;
-both are medians. For the shipped actors `error` is in physical units. The ratio is that of the medians of processor time (on a GPU, of the time on the wall), plain to
-engine. `error` is the largest difference of a normalised action from the plain model's in float32.
+both are medians. The ratio is that of the medians of processor time (on a GPU, of the time on the wall), plain to
+engine. `error` is the largest difference of a normalised action from the plain model's in float32; for the shipped
+actors it is in physical units.
 """
 
 from __future__ import annotations

@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
+from benchmarks.server.served import paragraph
 from predimem.agent.clock import TimeConfig
 from predimem.agent.config import AgentConfig
 from predimem.agent.dual_system import DualSystemConfig
@@ -125,13 +126,13 @@ def write_table(lines: list[dict[str, Any]], path: Path) -> None:
     here = machine()
     body = [HEAD, ["---"] + ["---:"] * (len(HEAD) - 1), *rows(lines)]
     text = "# S1's latency and the borders of chunks\n\n"
-    text += (
-        "Made with `python -m benchmarks.smooth_chunks --out FILE --table docs/benchmarks/smooth_chunks.md`, whose\n"
+    first = min(line["seed"] for line in lines)
+    text += paragraph(
+        f"""Made with `python -m benchmarks.smooth_chunks --out FILE --table docs/benchmarks/smooth_chunks.md`, whose code
+        says what is measured. Time is simulated, so the machine does not matter to the figures. {here["cpu"]}, revision
+        {str(revision()[0])[:7]}, seeds from {first} on."""
     )
-    text += "code says what is measured. Time is simulated, so the machine does not matter to the figures.\n\n"
-    text += (
-        f"{here['cpu']}, revision {str(revision()[0])[:7]}, seeds from {min(line['seed'] for line in lines)} on.\n\n"
-    )
+    text += "\n\n"
     path.write_text(text + "\n".join(f"| {' | '.join(row)} |" for row in body) + "\n")
 
 

@@ -13,6 +13,8 @@ from torch import Tensor, nn
 from actor.engine.fused import FusedPi05
 from actor.pi05 import Prompted
 
+TOLERANCE = 1e-4  # of a normalised action
+
 
 class OpenVinoModel:
     """Takes one observation, whose prompt is padded to the longest. Not thread-safe.
@@ -21,7 +23,7 @@ class OpenVinoModel:
     """
 
     def __init__(self, model: FusedPi05) -> None:
-        """Raises ValueError where OpenVINO is not installed."""
+        """Raises ValueError where OpenVINO is not installed, or does not compute what the model computes."""
         try:
             import openvino
         except ImportError:
@@ -42,11 +44,26 @@ class OpenVinoModel:
         }
         self._names = names
         self._request = openvino.Core().compile_model(converted, "CPU", settings).create_infer_request()
+        self._check(program, example)
 
     def __call__(self, inputs: Prompted, noise: Tensor) -> Tensor:
         """Normalised actions [1, h, a]."""
         parts = {name: getattr(inputs, name, noise) for name in self._names}
         return torch.from_numpy(self._request.infer([parts[name].numpy() for name in self._names])[0].copy())
+
+    def _check(self, program: nn.Module, example: dict[str, Tensor]) -> None:
+        generator = torch.Generator().manual_seed(0)
+        for name in ("images", "noise", "state"):
+            if name in example:
+                example[name] = torch.rand(example[name].shape, generator=generator) * 2 - 1
+        with torch.no_grad():
+            expected = program(*example.values())
+        got = torch.from_numpy(self._request.infer([part.numpy() for part in example.values()])[0])
+        difference = float((got - expected).abs().max())
+        if not difference <= TOLERANCE * max(1.0, float(expected.abs().max())):
+            raise ValueError(
+                f"OpenVINO's actions differ by {difference:.2g} from the model's: take the engine fused, and report it"
+            )
 
 
 class _Program(nn.Module):

@@ -103,6 +103,10 @@ def make_sampler(model: Pi05, num_steps: int, config: EngineConfig, device: str)
         return FusedSampler(fused, config, device)
     if torch.device(device).type != "cpu":
         raise ValueError(f"the engine openvino runs on the CPU, and the device is {device}: take the engine fused")
+    if model.config.vision != "conv":
+        raise ValueError(
+            "the engine openvino is for actors with the convolutional image encoder: take the engine fused"
+        )
     return OpenVinoSampler(fused, config)
 
 

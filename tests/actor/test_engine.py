@@ -1,4 +1,4 @@
-"""The engines compute what the plain model computes, within the tolerances that docs/benchmarks/actor_latency.md names."""
+"""The engines compute what the plain model computes, within tolerances that are stated here."""
 
 from __future__ import annotations
 
@@ -75,6 +75,10 @@ def test_fused_is_plain(name: str, noise: torch.Tensor):
 def test_openvino_is_plain(name: str, noise: torch.Tensor):
     pytest.importorskip("openvino", reason="OpenVINO is optional: pip install 'predimem[fast]'")
     model, inputs = make_model(name), inputs_of(name)
+    if name == "siglip":
+        with pytest.raises(ValueError, match="convolutional"):
+            make_sampler(model, STEPS, EngineConfig("openvino"), "cpu")
+        return
     sampler = make_sampler(model, STEPS, EngineConfig("openvino"), "cpu")
     for one in (inputs, padded(inputs, 8, 16)):
         plain = PlainSampler(model, STEPS).sample(one, noise)
