@@ -13,6 +13,7 @@ The prefix never sees the action tokens, so that it is computed once per observa
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -103,6 +104,12 @@ class Prompted:
     token_mask: Bool[Tensor, "n l"]
     state: Float[Tensor, "b s"] | None = None
     pose: Float[Tensor, "b 9"] | None = None
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> Prompted:
+        """The same with every tensor changed."""
+        state, pose = (None if part is None else change(part) for part in (self.state, self.pose))
+        images, image_mask = change(self.images), change(self.image_mask)
+        return Prompted(images, image_mask, change(self.tokens), change(self.token_mask), state, pose)
 
 
 @dataclass(frozen=True, eq=False)

@@ -75,7 +75,7 @@ class ActorPolicy:
         rows = np.concatenate([queued, np.repeat(queued[-1:], horizon - len(queued), axis=0)])[None]
         continuation = Continuation(
             method,
-            self._preprocess.targets(np.float32(rows), observation.state[None]).to(self._device),
+            self._preprocess.targets(rows.astype(np.float32), observation.state[None]).to(self._device),
             torch.tensor([delay_steps], device=self._device),
             torch.tensor([len(queued)], device=self._device),
         )

@@ -59,13 +59,15 @@ def guidance_weights(continuation: Continuation) -> Float[Tensor, "n h"]:
     return torch.where(steps < delay, torch.ones_like(falling), falling * (steps < queued))
 
 
-def guidance_scale(time: float) -> float:
-    """min(β, (1 - τ) / (τ r²)) with τ = 1 - t (arXiv:2506.07339, Eq. 2 and 4)."""
-    clean = 1.0 - time
-    if clean <= 0.0 or time <= 0.0:
-        return MAX_GUIDANCE if clean <= 0.0 else 0.0
-    inverse_variance = (time**2 + clean**2) / time**2
-    return min(MAX_GUIDANCE, time / clean * inverse_variance)
+def guidance_scale(time: float, num_steps: int) -> float:
+    """min(β, (1 - τ) / (τ r²)) with τ = 1 - t (arXiv:2506.07339, Eq. 2 and 4), at a time above 0.
+
+    It is no more than `num_steps` either: beyond that, one Euler step would go past what it is guided to.
+    """
+    largest, clean = min(MAX_GUIDANCE, num_steps), 1.0 - time
+    if clean <= 0.0:
+        return largest
+    return min(largest, time / clean * (time**2 + clean**2) / time**2)
 
 
 def integrate_guided(velocity: Velocity, noise: Tensor, num_steps: int, continuation: Continuation) -> Tensor:
@@ -80,7 +82,7 @@ def integrate_guided(velocity: Velocity, noise: Tensor, num_steps: int, continua
             clean = start - time * v
             error = (continuation.queued - clean).detach() * weights
             (correction,) = torch.autograd.grad(clean, start, error)
-        x = x - (v.detach() - guidance_scale(time) * correction) / num_steps
+        x = x - (v.detach() - guidance_scale(time, num_steps) * correction) / num_steps
     return x
 
 

@@ -128,9 +128,9 @@ def write_table(lines: list[dict[str, Any]], path: Path) -> None:
     text = "# S1's latency and the borders of chunks\n\n"
     first = min(line["seed"] for line in lines)
     text += paragraph(
-        f"""Made with `python -m benchmarks.smooth_chunks --out FILE --table docs/benchmarks/smooth_chunks.md`, whose code
-        says what is measured. Time is simulated, so the machine does not matter to the figures. {here["cpu"]}, revision
-        {str(revision()[0])[:7]}, seeds from {first} on."""
+        f"""Made with `python -m benchmarks.smooth_chunks --out FILE --table docs/benchmarks/smooth_chunks.md`, whose
+        code says what is measured. Time is simulated, so the machine does not matter to the figures. {here["cpu"]},
+        revision {str(revision()[0])[:7]}, seeds from {first} on."""
     )
     text += "\n\n"
     path.write_text(text + "\n".join(f"| {' | '.join(row)} |" for row in body) + "\n")

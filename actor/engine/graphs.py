@@ -59,7 +59,7 @@ class GraphCache:
             return None
 
     def _record(self, inputs: Prompted, noise: Tensor) -> _Recorded:
-        inputs, noise = _clone(inputs), noise.clone()
+        inputs, noise = inputs.map(torch.clone), noise.clone()
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
@@ -75,11 +75,6 @@ class GraphCache:
 def shapes_of(inputs: Prompted, noise: Tensor) -> Shapes:
     parts = [getattr(inputs, name) for name in inputs.__dataclass_fields__]
     return tuple(None if part is None else tuple(part.shape) for part in (*parts, noise))
-
-
-def _clone(inputs: Prompted) -> Prompted:
-    parts = {name: getattr(inputs, name) for name in inputs.__dataclass_fields__}
-    return Prompted(**{name: None if part is None else part.clone() for name, part in parts.items()})
 
 
 def _copy(source: Prompted, target: Prompted) -> None:

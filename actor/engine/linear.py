@@ -49,7 +49,8 @@ class Fp8Product(nn.Module):
     def forward(self, x: Float[Tensor, "*n i"]) -> Float[Tensor, "*n o"]:
         rounded, scale = to_fp8(x.flatten(0, -2))
         if self._in_hardware:
-            y = torch._scaled_mm(rounded, self.weight.t(), scale, self.scale.t(), out_dtype=torch.bfloat16)
+            multiply = torch._scaled_mm  # pyright: ignore[reportPrivateImportUsage]
+            y = multiply(rounded, self.weight.t(), scale, self.scale.t(), out_dtype=torch.bfloat16)
         else:
             y = F.linear(rounded.to(x.dtype), self.weight.to(x.dtype)) * (scale * self.scale.t()).to(x.dtype)
         return y.to(x.dtype).unflatten(0, x.shape[:-1])

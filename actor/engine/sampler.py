@@ -89,7 +89,8 @@ class OpenVinoSampler:
         if continuation is not None:
             return self._fused.sample(inputs, noise, continuation)
         inputs = padded(inputs, self._length, self._length)
-        return torch.cat([self._program(row(inputs, i), noise[i : i + 1]) for i in range(len(noise))])
+        rows = [slice(i, i + 1) for i in range(len(noise))]
+        return torch.cat([self._program(inputs.map(lambda part, row=row: part[row]), noise[row]) for row in rows])
 
 
 def make_sampler(model: Pi05, num_steps: int, config: EngineConfig, device: str) -> Sampler:
@@ -118,9 +119,3 @@ def padded(inputs: Prompted, bucket: int, longest: int) -> Prompted:
         return inputs
     pad = torch.nn.functional.pad
     return replace(inputs, tokens=pad(inputs.tokens, (0, more)), token_mask=pad(inputs.token_mask, (0, more)))
-
-
-def row(inputs: Prompted, i: int) -> Prompted:
-    """One observation of a batch that has a prompt for each."""
-    parts = {name: getattr(inputs, name) for name in inputs.__dataclass_fields__}
-    return Prompted(**{name: None if part is None else part[i : i + 1] for name, part in parts.items()})

@@ -42,8 +42,8 @@ def test_the_scale_is_that_of_the_paper():
     for time in (0.9, 0.5, 0.25):
         clean = 1 - time
         variance = time**2 / (clean**2 + time**2)
-        assert guidance_scale(time) == pytest.approx(min(MAX_GUIDANCE, time / (clean * variance)))
-    assert guidance_scale(1.0) == MAX_GUIDANCE and guidance_scale(0.0) == 0.0
+        assert guidance_scale(time, 10) == pytest.approx(min(MAX_GUIDANCE, time / (clean * variance)))
+    assert guidance_scale(1.0, 10) == MAX_GUIDANCE and guidance_scale(1.0, 3) == 3.0
 
 
 def test_guidance_follows_the_gradient_of_the_clean_estimate():
@@ -51,11 +51,10 @@ def test_guidance_follows_the_gradient_of_the_clean_estimate():
     noise, queued = torch.full((1, 2, 1), 2.0), torch.full((1, 2, 1), 1.0)
     guided = integrate_guided(lambda x, step: x * 1.0, noise, 2, continuation("guided", [1], [1], queued))
     x = 2.0
-    for step, time in enumerate((1.0, 0.5)):
+    for time in (1.0, 0.5):
         clean = (1 - time) * x
         correction = (1 - time) * (1.0 - clean)  # d clean / d x = 1 - t
-        x = x - (x - guidance_scale(time) * correction) / 2
-        assert step < 2
+        x = x - (x - guidance_scale(time, 2) * correction) / 2
     assert float(guided[0, 0, 0]) == pytest.approx(x)
     assert float(guided[0, 1, 0]) == pytest.approx(2.0 * 0.5 * 0.5)  # what is not queued is not touched
 
