@@ -134,15 +134,14 @@ def run(args: argparse.Namespace) -> str:
     begun, rows = Begun.now(), []
     served = [(models, e) for models in args.models for e in (args.engines if models == "shipped" else [""])]
     for models, engine in served:
-        with tempfile.TemporaryDirectory() as folder:
-            with _server(Path(folder), models, engine) as server:
-                for every in args.every:
-                    rows += series(server, f"{models}, {engine}" if engine else models, every, args)
+        with tempfile.TemporaryDirectory() as folder, _server(Path(folder), models, engine) as server:
+            for every in args.every:
+                rows += series(server, f"{models}, {engine}" if engine else models, every, args)
     said = paragraph(
         f"""{begun.line()} One run of {args.seconds:g} s for each row after {args.warm_s:g} s to warm up; images of
         2 x 128 px, `configs/serve.yaml`. `shipped`: planner and actor that come with PrediMem, on one core each at
-        most, with the engine of the actor; `none`: models that answer at once, which leaves the server. A reply is late after {LATE_MS:g} ms, one
-        control step. `others`: cores that were taken by what else ran. A series ends where
-        half of the replies are late or some are refused."""
+        most, with the engine of the actor; `none`: models that answer at once, which leaves the server. A reply is
+        late after {LATE_MS:g} ms, one control step. `others`: cores that were taken by what else ran. A series ends
+        where half of the replies are late or some are refused."""
     )
     return f"{said}\n\n{table(HEAD, rows)}\n"
