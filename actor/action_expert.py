@@ -10,14 +10,14 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from actor.gemma import AdaRMSNorm, GemmaConfig, GemmaLayer, KeyValue, rotary_embedding
+from actor.gemma import AdaRMSNorm, GemmaConfig, GemmaLayer, KeyValue, in_precision_of, rotary_embedding
 
 
-def time_embedding(time: Float[Tensor, " n"], width: int) -> Float[Tensor, "n width"]:
+def time_embedding(time: Float[Tensor, "*t"], width: int) -> Float[Tensor, "*t width"]:
     """Sines and cosines with periods from 4e-3 to 4, in float64 as openpi computes them."""
     fraction = torch.linspace(0.0, 1.0, width // 2, dtype=torch.float64, device=time.device)
     period = 4e-3 * (4.0 / 4e-3) ** fraction
-    angles = time[:, None].double() * (2 * math.pi / period)
+    angles = time[..., None].double() * (2 * math.pi / period)
     return torch.cat([angles.sin(), angles.cos()], dim=-1).to(time.dtype)
 
 
@@ -39,19 +39,32 @@ class ActionExpert(nn.Module):
         prefix: list[KeyValue],
         prefix_mask: Bool[Tensor, "n p"],
         noisy_actions: Float[Tensor, "n h a"],
-        time: Float[Tensor, " n"],
+        time: Float[Tensor, "n ..."],
         hint: Float[Tensor, "n width"] | None = None,
     ) -> Float[Tensor, "n h a"]:
-        """hint: is added to the time's embedding, which conditions the norms (from `actor.tiny.locator`)."""
+        """time: one for a chunk, or one for each of its actions.
+        hint: is added to the time's embedding, which conditions the norms (from `actor.tiny.locator`).
+        """
         n, horizon = noisy_actions.shape[:2]
-        condition = F.silu(self.time_mlp_in(time_embedding(time, self.config.width)))
-        condition = F.silu(self.time_mlp_out(condition))
+        condition = self.condition(time)
         if hint is not None:
-            condition = condition + hint
+            condition = condition + (hint if time.ndim == 1 else hint[:, None])
         steps = torch.arange(horizon, device=time.device)
         rotary = rotary_embedding(prefix_mask.sum(-1, keepdim=True) + steps, self.config.head_dim)
         mask = torch.cat([prefix_mask, prefix_mask.new_ones(n, horizon)], dim=-1)[:, None]
-        x = self.action_in_proj(noisy_actions)
+        x = in_precision_of(self.action_in_proj(noisy_actions), self.precision())
         for layer, cached in zip(self.layers, prefix, strict=True):
             x, _ = layer(x, rotary, mask, cached, condition)
-        return self.action_out_proj(self.norm(x, condition)[0]).float()
+        x = self.norm(x, condition)[0]
+        return self.action_out_proj(x.float() if self.precision().dtype == torch.bfloat16 else x).float()
+
+    def precision(self) -> Tensor:
+        """A weight of the layers, which has the precision that they compute in."""
+        layer = self.layers[0]
+        assert isinstance(layer, GemmaLayer)
+        return layer.mlp.up_proj.weight
+
+    def condition(self, time: Float[Tensor, "*t"]) -> Float[Tensor, "*t width"]:
+        """What conditions the norms at these flow times."""
+        embedded = F.silu(self.time_mlp_in(time_embedding(time, self.config.width)))
+        return F.silu(self.time_mlp_out(embedded))

@@ -50,7 +50,8 @@ class RMSNorm(nn.Module):
 
 
 class AdaRMSNorm(nn.Module):
-    """adaRMS of π0.5: scale, shift and the gate of the residual branch come from the condition.
+    """adaRMS of π0.5: scale, shift and the gate of the residual branch come from the condition, which is one for all
+    tokens or one for each.
 
     From scratch it starts as a plain pre-norm layer (scale 0, shift 0, gate 1).
     """
@@ -63,10 +64,11 @@ class AdaRMSNorm(nn.Module):
             self.dense.bias.copy_(torch.cat([torch.zeros(2 * width), torch.ones(width)]))
 
     def forward(
-        self, x: Float[Tensor, "n l d"], condition: Float[Tensor, "n d"]
-    ) -> tuple[Float[Tensor, "n l d"], Float[Tensor, "n 1 d"]]:
-        scale, shift, gate = self.dense(condition)[:, None].chunk(3, dim=-1)
-        return (_unit_rms(x) * (1.0 + scale.float()) + shift.float()).to(x.dtype), gate
+        self, x: Float[Tensor, "n l d"], condition: Float[Tensor, "n ... d"]
+    ) -> tuple[Float[Tensor, "n l d"], Float[Tensor, "n _ d"]]:
+        modulation = self.dense(condition)
+        scale, shift, gate = (modulation if modulation.ndim == 3 else modulation[:, None]).chunk(3, dim=-1)
+        return (_unit_rms(x) * (1.0 + scale.float()) + shift.float()).to(x.dtype), gate.to(x.dtype)
 
 
 class Attention(nn.Module):
@@ -157,6 +159,11 @@ def rotary_embedding(
     angles = positions[:, None, :, None].float() * theta**-exponents
     angles = torch.cat([angles, angles], dim=-1)
     return torch.stack([angles.cos(), angles.sin()])
+
+
+def in_precision_of(x: Tensor, weight: Tensor) -> Tensor:
+    """x in bfloat16 where the weight is; otherwise as it is, because autocast may have chosen its precision."""
+    return x.to(weight.dtype) if weight.dtype == torch.bfloat16 else x
 
 
 def rotate(x: Float[Tensor, "n h l head_dim"], rotary: Tensor) -> Float[Tensor, "n h l head_dim"]:

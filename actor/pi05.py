@@ -13,6 +13,7 @@ The prefix never sees the action tokens, so that it is computed once per observa
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -45,6 +46,8 @@ class Pi05Config:
     state_dim: 0 writes the state into the prompt, as π0.5 does. Otherwise so many numbers become one token, as in π0,
         which is shorter and exact; a model without pretraining needs that.
     locate: whether there is a `Locator`. It needs `vision: conv` and the TCP's pose.
+    trained_delay: in training up to so many first actions of a chunk are given, so that the model learns to continue
+        the chunk before (`actor.real_time`). 0: none, as in openpi.
     """
 
     vision: Literal["siglip", "conv"] = "siglip"
@@ -59,6 +62,7 @@ class Pi05Config:
     action_horizon: int = 50
     state_dim: int = 0
     locate: bool = False
+    trained_delay: int = 0
 
     def __post_init__(self) -> None:
         for name in ("depth", "num_heads", "num_kv_heads", "head_dim"):
@@ -70,6 +74,11 @@ class Pi05Config:
                 )
         if self.locate and (self.vision != "conv" or not self.state_dim):
             raise ValueError("locate needs vision: conv and state_dim > 0")
+        if not 0 <= self.trained_delay < self.action_horizon:
+            raise ValueError(
+                f"trained_delay has to leave something of the {self.action_horizon} actions to predict, got "
+                f"{self.trained_delay}"
+            )
 
     @property
     def image_size(self) -> int:
@@ -95,6 +104,12 @@ class Prompted:
     token_mask: Bool[Tensor, "n l"]
     state: Float[Tensor, "b s"] | None = None
     pose: Float[Tensor, "b 9"] | None = None
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> Prompted:
+        """The same with every tensor changed."""
+        state, pose = (None if part is None else change(part) for part in (self.state, self.pose))
+        images, image_mask = change(self.images), change(self.image_mask)
+        return Prompted(images, image_mask, change(self.tokens), change(self.token_mask), state, pose)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,18 +196,22 @@ class Pi05(nn.Module):
         image_tokens, pointing = self._see(inputs, prompt, prompt_mask, groups)
         image_mask = inputs.image_mask.repeat_interleave(groups, 0)
         image_mask = image_mask.repeat_interleave(image_tokens.shape[2], 1)
-        x = torch.cat([image_tokens.flatten(1, 2), prompt], dim=1)
+        x = torch.cat([image_tokens.flatten(1, 2).to(prompt.dtype), prompt], dim=1)
         mask = torch.cat([image_mask, prompt_mask], dim=1)
         aim = None
         if self.locator is not None:
             aim = self._aim(inputs, image_tokens, pointing, prompt, groups)
-            x, mask = torch.cat([x, aim.token], dim=1), torch.cat([mask, mask.new_ones(len(mask), 1)], dim=1)
+            x, mask = (
+                torch.cat([x, aim.token.to(x.dtype)], dim=1),
+                torch.cat([mask, mask.new_ones(len(mask), 1)], dim=1),
+            )
         return Prefix(self.language_model.keys_values(x, mask), mask, image_tokens, pointing, aim)
 
     def velocity(
-        self, prefix: Prefix, noisy_actions: Float[Tensor, "m h a"], time: Float[Tensor, " m"]
+        self, prefix: Prefix, noisy_actions: Float[Tensor, "m h a"], time: Float[Tensor, "m ..."]
     ) -> Float[Tensor, "m h a"]:
-        """Flow velocity; with m = r · n, each of the prefix's n rows serves r chunks in turn."""
+        """Flow velocity; with m = r · n, each of the prefix's n rows serves r chunks in turn. time: one for a chunk, or
+        one for each of its actions."""
         times = len(noisy_actions) // len(prefix.mask)
         cache, mask = prefix.repeat(times)
         hint = None if prefix.aim is None else prefix.aim.condition.repeat_interleave(times, 0)
@@ -219,13 +238,14 @@ class Pi05(nn.Module):
         if inputs.state is None or inputs.state.shape[-1] != self.config.state_dim:
             got = None if inputs.state is None else tuple(inputs.state.shape)
             raise ValueError(f"the config expects a state of {self.config.state_dim} numbers, got {got}")
-        state = self.state_proj(inputs.state).repeat_interleave(groups, 0)[:, None]
+        state = self.state_proj(inputs.state).repeat_interleave(groups, 0)[:, None].to(prompt.dtype)
         return torch.cat([prompt, state], dim=1), torch.cat([mask, mask.new_ones(len(mask), 1)], dim=1)
 
     def _aim(self, inputs: Prompted, image_tokens: Tensor, pointing: Tensor | None, prompt: Tensor, groups: int) -> Aim:
         assert self.locator is not None and pointing is not None and isinstance(self.vision, ConvStem)
         if inputs.pose is None:
             raise ValueError(f"locate needs the TCP's pose, {POSE_DIM} numbers for each image")
+        prompt = prompt.to(image_tokens.dtype)
         shown = inputs.token_mask[..., None].to(prompt.dtype)
         words = (prompt[:, :-1] * shown).sum(1) / shown.sum(1)
         pose = inputs.pose.repeat_interleave(groups, 0)
@@ -233,6 +253,6 @@ class Pi05(nn.Module):
 
     def _see(self, inputs: Prompted, prompt: Tensor, prompt_mask: Tensor, groups: int) -> tuple[Tensor, Tensor | None]:
         if isinstance(self.vision, ConvStem):
-            return self.vision(inputs.images, prompt, prompt_mask)
+            return self.vision(inputs.images, prompt.to(self.vision.query.dtype), prompt_mask)
         tokens = self.vision(inputs.images.flatten(0, 1)).unflatten(0, inputs.images.shape[:2])
         return tokens.repeat_interleave(groups, 0), None

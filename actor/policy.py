@@ -8,7 +8,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from actor.engine.config import EngineConfig
+from actor.engine.sampler import make_sampler
 from actor.preprocess import Preprocessor
+from actor.real_time import Continuation, Method
 from actor.transforms import ResizeWithPad
 from actor.weights import Actor, load_actor
 from predimem.core.progress import stage
@@ -18,14 +21,21 @@ from predimem.core.types import ActionChunk, Observation, ObservationError
 class ActorPolicy:
     """The policy has no state: the noise is a function of the seed and the observation's step alone."""
 
-    def __init__(self, actor: Actor, seed: int = 0, num_steps: int | None = None, device: str = "cpu") -> None:
+    def __init__(
+        self,
+        actor: Actor,
+        seed: int = 0,
+        num_steps: int | None = None,
+        device: str = "cpu",
+        engine: EngineConfig | None = None,
+    ) -> None:
         self.config = actor.config
-        self._model = actor.model
         self._preprocess = Preprocessor(actor.config, actor.stats, actor.tokenizer)
         self._resize = ResizeWithPad(actor.config.model.image_size, actor.config.openpi_exact)
         self._seed = seed
-        self._num_steps = actor.config.num_steps if num_steps is None else num_steps
         self._device = device
+        steps = actor.config.num_steps if num_steps is None else num_steps
+        self._sampler = make_sampler(actor.model, steps, engine or EngineConfig(), device)
 
     def infer(self, observation: Observation, subtask: str) -> ActionChunk:
         """float32 [H or fewer, A] from `observation.step` on. Raises ObservationError if the observation does
@@ -34,10 +44,46 @@ class ActorPolicy:
 
     def infer_batch(self, observations: Sequence[Observation], subtasks: Sequence[str]) -> list[ActionChunk]:
         """One chunk for each observation, in one forward pass. Raises ObservationError if an observation does not
-        fit.
+        fit, and FloatingPointError where the model's numbers overflow.
 
         A chunk does not depend on the other observations of the batch, except for rounding.
         """
+        return self._infer(observations, subtasks, None)
+
+    def continue_chunk(
+        self, observation: Observation, subtask: str, queued: np.ndarray, delay_steps: int, method: Method
+    ) -> ActionChunk:
+        """A chunk that continues the one that is executed (`actor.real_time`), for one observation.
+
+        queued: float32 [k, A], the actions that are queued, in physical units, the first one for `observation.step`.
+        delay_steps: how many of them are executed until the chunk is there.
+
+        Raises ObservationError if the observation does not fit, and ValueError where the method is `trained` and the
+        model was not trained with so long a delay.
+        """
+        horizon, trained = self.config.model.action_horizon, self.config.model.trained_delay
+        queued = queued[:horizon]
+        delay_steps = min(delay_steps, len(queued))
+        if not len(queued):
+            return self.infer(observation, subtask)
+        if method == "trained" and delay_steps > trained:
+            raise ValueError(
+                f"the actor was trained to continue after at most {trained} actions, and {delay_steps} are given: "
+                "train it with a larger actor.model.trained_delay, or continue chunks with `guided`"
+            )
+        self._check(observation)
+        rows = np.concatenate([queued, np.repeat(queued[-1:], horizon - len(queued), axis=0)])[None]
+        continuation = Continuation(
+            method,
+            self._preprocess.targets(rows.astype(np.float32), observation.state[None]).to(self._device),
+            torch.tensor([delay_steps], device=self._device),
+            torch.tensor([len(queued)], device=self._device),
+        )
+        return self._infer([observation], [subtask], continuation)[0]
+
+    def _infer(
+        self, observations: Sequence[Observation], subtasks: Sequence[str], continuation: Continuation | None
+    ) -> list[ActionChunk]:
         for observation in observations:
             self._check(observation)
         images = np.stack([np.stack([self._view(o, name) for name in self.config.cameras]) for o in observations])
@@ -45,7 +91,12 @@ class ActorPolicy:
         states = np.stack([observation.state for observation in observations])
         inputs = self._preprocess.inputs(images, states, subtasks, self._device, seen)
         noise = torch.cat([self._noise(observation.step) for observation in observations]).to(self._device)
-        chunks = self._preprocess.actions(self._model.sample(inputs, noise, self._num_steps), states)
+        sampled = self._sampler.sample(inputs, noise, continuation)
+        chunks = self._preprocess.actions(sampled, states)
+        if not np.isfinite(chunks).all():
+            raise FloatingPointError(
+                "the actor's actions are not finite: the weights are damaged, or its numbers overflow in this precision"
+            )
         asked = zip(observations, chunks, subtasks, strict=True)
         return [ActionChunk(o.step, self._gated(chunk), subtask) for o, chunk, subtask in asked]
 
@@ -91,10 +142,19 @@ class ActorPolicy:
             raise ObservationError(f"state: expected finite numbers, got {state[entry]} at entry {entry}")
 
 
-def load_policy(path: str | Path, seed: int = 0, num_steps: int | None = None, device: str = "cpu") -> ActorPolicy:
-    """Read a weights folder. Raises ValueError (`WeightsError`) if it is missing, damaged or does not fit.
+def load_policy(
+    path: str | Path,
+    seed: int = 0,
+    num_steps: int | None = None,
+    device: str = "cpu",
+    engine: EngineConfig | None = None,
+) -> ActorPolicy:
+    """Read a weights folder. Raises ValueError (`WeightsError`) if it is missing, damaged or does not fit, and where
+    the engine cannot be had.
 
-    num_steps: Euler steps; the folder's config decides if None.
+    num_steps: Euler steps; the folder's config decides if None. engine: how the model is run; None: plainly.
     """
+    engine = engine or EngineConfig()
+    dtype = torch.bfloat16 if engine.dtype == "bfloat16" else torch.float32
     with stage("loading the actor"):
-        return ActorPolicy(load_actor(path, device), seed, num_steps, device)
+        return ActorPolicy(load_actor(path, device, dtype), seed, num_steps, device, engine)

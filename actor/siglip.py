@@ -9,6 +9,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from actor.gemma import in_precision_of
+
 
 @dataclass(frozen=True)
 class SiglipConfig:
@@ -69,6 +71,7 @@ class SiglipVision(nn.Module):
 
     def forward(self, image: Float[Tensor, "b 3 y x"]) -> Float[Tensor, "b p d"]:
         x = self.patch_embedding(image).flatten(2).transpose(1, 2) + self.position_embedding.weight
+        x = in_precision_of(x, self.projector.weight)
         for layer in self.layers:
             x = layer(x)
         return self.projector(self.post_layernorm(x))

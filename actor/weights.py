@@ -14,6 +14,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from actor.aloha import ALOHA_DIM
+from actor.engine.precision import set_precision
 from actor.names import from_openpi, to_openpi
 from actor.normalize import NormStats, load_stats, save_stats
 from actor.pi05 import Pi05, Pi05Config
@@ -157,7 +158,10 @@ def write_description(folder: Path, config: ActorConfig, stats: NormStats, token
 
 
 def load_actor(folder: str | Path, device: str = "cpu", dtype: torch.dtype = torch.float32) -> Actor:
-    """Read a weights folder. Raises WeightsError if a file is missing, truncated or does not fit."""
+    """Read a weights folder. With bfloat16, what openpi keeps in float32 stays so (`actor.engine.precision`).
+
+    Raises WeightsError if a file is missing, truncated or does not fit.
+    """
     folder = Path(folder)
     for name in (CONFIG_FILE, WEIGHTS_FILE, STATS_FILE):
         if not (folder / name).is_file():
@@ -172,7 +176,7 @@ def load_actor(folder: str | Path, device: str = "cpu", dtype: torch.dtype = tor
     except ValueError as error:
         raise WeightsError(f"{error}; copy the whole folder of the actor, or train it again") from error
     with torch.device(device):
-        model = Pi05(config.model).to(dtype)
+        model = set_precision(Pi05(config.model), dtype)
     load_into(model, from_openpi(read_safetensors(folder / WEIGHTS_FILE)), folder / WEIGHTS_FILE)
     return Actor(config, model.eval(), stats, tokenizer)
 

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seconds", type=float, default=20.0, help="that count, for each number of robots")
     parser.add_argument("--warm-s", type=float, default=4.0)
     parser.add_argument("--models", nargs="+", choices=["shipped", "none"], default=["shipped", "none"])
+    parser.add_argument(
+        "--engines", nargs="+", choices=["plain", "fused", "openvino"], default=["plain", "fused", "openvino"],
+        help="how the shipped actor is run",
+    )  # fmt: skip
     parser.add_argument("--every", type=int, nargs="+", default=[1, 4], help="control steps between requests")
 
 
@@ -119,19 +124,24 @@ def series(server: ServerProcess, models: str, every: int, args: argparse.Namesp
     return rows
 
 
+def _server(folder: Path, models: str, engine: str) -> AbstractContextManager[ServerProcess]:
+    if models == "shipped":
+        return shipped_server(folder, models={"engine": {"kind": engine}})
+    return own_server(models)
+
+
 def run(args: argparse.Namespace) -> str:
     begun, rows = Begun.now(), []
-    for models in args.models:
-        with tempfile.TemporaryDirectory() as folder:
-            made = shipped_server(Path(folder)) if models == "shipped" else own_server(models)
-            with made as server:
-                for every in args.every:
-                    rows += series(server, models, every, args)
+    served = [(models, e) for models in args.models for e in (args.engines if models == "shipped" else [""])]
+    for models, engine in served:
+        with tempfile.TemporaryDirectory() as folder, _server(Path(folder), models, engine) as server:
+            for every in args.every:
+                rows += series(server, f"{models}, {engine}" if engine else models, every, args)
     said = paragraph(
         f"""{begun.line()} One run of {args.seconds:g} s for each row after {args.warm_s:g} s to warm up; images of
         2 x 128 px, `configs/serve.yaml`. `shipped`: planner and actor that come with PrediMem, on one core each at
-        most; `none`: models that answer at once, which leaves the server. A reply is late after {LATE_MS:g} ms, one
-        control step. `others`: cores that were taken by what else ran. A series ends where
-        half of the replies are late or some are refused."""
+        most, with the engine of the actor; `none`: models that answer at once, which leaves the server. A reply is
+        late after {LATE_MS:g} ms, one control step. `others`: cores that were taken by what else ran. A series ends
+        where half of the replies are late or some are refused."""
     )
     return f"{said}\n\n{table(HEAD, rows)}\n"

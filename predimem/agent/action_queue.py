@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from predimem.core.types import ActionChunk
 
 
 class ActionQueue:
-    """Holds the newest chunk's actions. A chunk that arrives late loses the steps that have passed."""
+    """Holds the newest chunk's actions. A chunk that arrives late loses the steps that have passed, or the actions that
+    have been executed, whichever its reader says."""
 
     def __init__(self) -> None:
         self._chunk: ActionChunk | None = None
@@ -26,6 +29,25 @@ class ActionQueue:
         if chunk.start_step > step:
             raise ValueError(f"the chunk starts at step {chunk.start_step}, which is after now ({step})")
         self._chunk = chunk
+
+    def consumed(self, begin: int, end: int) -> int:
+        """For how many of the steps from `begin` up to `end` the queue holds an action."""
+        if self._chunk is None:
+            return 0
+        first = self._chunk.start_step
+        return max(0, min(end, first + len(self._chunk.actions)) - max(begin, first))
+
+    def replace_by_consumed(self, step: int, chunk: ActionChunk) -> None:
+        """As `replace_from`, but the chunk loses as many actions as the robot has executed since its observation. While
+        the queue was empty the robot was held, and the chunk's first action still fits where it is."""
+        consumed = self.consumed(chunk.start_step, step)
+        self.replace_from(step, replace(chunk, start_step=max(chunk.start_step, step - consumed)))
+
+    def queued(self, step: int) -> np.ndarray:
+        """float [k, A]: the actions for `step` and later; k is 0 where there are none."""
+        if self._chunk is None:
+            return np.zeros((0, 0), np.float32)
+        return self._chunk.actions[max(0, step - self._chunk.start_step) :]
 
     def executed(self, step: int) -> int:
         """How many of the chunk's steps lie before `step` (its horizon if there is no chunk)."""

@@ -12,13 +12,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from predimem.agent.action_queue import ActionQueue
 from predimem.agent.clock import Clock
 from predimem.agent.worker import Answer, PlannerWorker
-from predimem.core.interfaces import FullMemory, Policy
+from predimem.core.interfaces import ContinuingPolicy, FullMemory, Policy
 from predimem.core.types import ActionChunk, Observation, Plan, Tick
 
 HoldAction = Callable[[np.ndarray | None], np.ndarray]
@@ -35,6 +36,14 @@ class DualSystemConfig:
     single wrong answers, and every correct change then comes one planning period later for each more.
     min_confidence: a plan that is less sure of a new subtask than this does not count towards it; one that does not say
     how sure it is counts.
+    chunks: what becomes of the queued actions while S1 computes the next chunk. `replace`: they are executed, and the
+    new chunk knows nothing of them. `guided`, `trained`: they are executed, and the new chunk continues them, because
+    the flow is guided (arXiv:2506.07339) or the model was trained to (arXiv:2512.05964). `wait`: they are thrown away
+    and the robot is held until the new chunk is there, which is synchronous execution.
+    align: how much of a chunk is left out when it arrives. `steps`: the control steps since its observation. `actions`:
+    the actions executed since then; a robot that was held meanwhile begins with the chunk's first action.
+    s1_delay_steps: after how many control steps a chunk is expected that continues another; null: the latency of
+    simulated time, which is none in real time, where S1 answers within the step.
 
     The first subtask of an episode is taken as it comes, and so are keyframes, whatever becomes of the subtask.
     """
@@ -43,8 +52,13 @@ class DualSystemConfig:
     plan_every_steps: int = 1
     confirm_plans: int = 1
     min_confidence: float = 0.0
+    chunks: Literal["replace", "wait", "guided", "trained"] = "replace"
+    align: Literal["steps", "actions"] = "steps"
+    s1_delay_steps: int | None = None
 
     def __post_init__(self) -> None:
+        if self.s1_delay_steps is not None and self.s1_delay_steps < 0:
+            raise ValueError(f"s1_delay_steps must be 0 or more, got {self.s1_delay_steps}")
         for name in ("execute_steps", "plan_every_steps", "confirm_plans"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
@@ -78,6 +92,11 @@ class DualSystemAgent:
         self._clock = clock
         self._hold_action = hold_action
         self._config = config or DualSystemConfig()
+        if self._config.chunks in ("guided", "trained") and not isinstance(policy, ContinuingPolicy):
+            raise ValueError(
+                f"agent: chunks: {self._config.chunks}: this low-level policy cannot continue a chunk, only an actor "
+                "with a folder of weights can; set chunks: replace"
+            )
         self._queue = ActionQueue()
         self.reset("", "")
 
@@ -205,16 +224,36 @@ class DualSystemAgent:
         if fresh and self._queue.executed(step) < self._config.execute_steps:
             return None
         began_s = time.perf_counter()
-        chunk = self._policy.infer(observation, self._subtask)
+        chunk = self._ask(observation, self._subtask)
         latency_s = time.perf_counter() - began_s
         self._pending = _Pending(chunk, self._clock.s1_ready_step(step))
         self._release(step)
         return latency_s
 
+    def _ask(self, observation: Observation, subtask: str) -> ActionChunk:
+        """The next chunk, which continues what is queued where the config says so."""
+        how, step = self._config.chunks, observation.step
+        if how == "wait":
+            self._queue.clear()
+        if how not in ("guided", "trained") or self._queue.remaining(step) == 0:
+            return self._policy.infer(observation, subtask)
+        delay_steps = self._config.s1_delay_steps
+        if delay_steps is None:
+            delay_steps = self._clock.s1_ready_step(step) - step
+        queued = self._queue.queued(step)
+        if self._queue.subtask != subtask:
+            queued = queued[:delay_steps]  # those are executed; the rest was meant for something else
+        assert isinstance(self._policy, ContinuingPolicy)
+        return self._policy.continue_chunk(observation, subtask, queued, delay_steps, how)
+
     def _release(self, step: int) -> None:
-        if self._pending is not None and step >= self._pending.ready_step:
+        if self._pending is None or step < self._pending.ready_step:
+            return
+        if self._config.align == "actions":
+            self._queue.replace_by_consumed(step, self._pending.chunk)
+        else:
             self._queue.replace_from(step, self._pending.chunk)
-            self._pending = None
+        self._pending = None
 
     def _next_action(self, step: int) -> tuple[np.ndarray, str | None]:
         queued = self._queue.action_at(step)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -39,6 +39,26 @@ class Policy(Protocol):
     """S1. Stateless: actions for the next H control steps, in the environment's physical units."""
 
     def infer(self, observation: Observation, subtask: str) -> ActionChunk: ...
+
+
+@runtime_checkable
+class ContinuingPolicy(Policy, Protocol):
+    """A policy whose chunks can continue the one that is executed meanwhile (real-time chunking)."""
+
+    def continue_chunk(
+        self,
+        observation: Observation,
+        subtask: str,
+        queued: np.ndarray,
+        delay_steps: int,
+        method: Literal["guided", "trained"],
+    ) -> ActionChunk:
+        """As `infer`. queued: float32 [k, A], what is queued for `observation.step` and later, physical units.
+        delay_steps: how many of these actions are executed before the chunk is there.
+
+        method: `guided` as in arXiv:2506.07339, `trained` as in arXiv:2512.05964.
+        """
+        ...
 
 
 @runtime_checkable

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Any, ClassVar, Literal
 
+from actor.engine.config import EngineConfig
 from memory_bank.store import Retention, is_address
 from planner.caches import CacheConfig
 from predimem.agent.clock import TimeConfig
-from predimem.agent.config import INSTRUCTION, check_actor_options
+from predimem.agent.config import INSTRUCTION, check_actor_options, is_remote
 from predimem.agent.dual_system import DualSystemConfig
 from predimem.core.own_code import is_place
 from predimem.serving.known_tasks import TasksConfig
@@ -30,6 +31,7 @@ class ModelsConfig:
     A planner that is the place of your own code (`my_planner.py:MyPlanner`) is called with `planner_options`.
     seed: of S1's noise.
     memory, prompt: what differs from those that the planner was trained with, as in an agent config.
+    engine: how the actor's model is run (`actor.engine.config`).
     planner_caches: how much the planner remembers between its answers, to save time (`planner.caches`).
     """
 
@@ -43,6 +45,7 @@ class ModelsConfig:
     seed: int = 0
     memory: dict[str, Any] = field(default_factory=dict)
     prompt: dict[str, Any] = field(default_factory=dict)
+    engine: EngineConfig = field(default_factory=lambda: EngineConfig("fused"))
     planner_caches: CacheConfig = field(default_factory=CacheConfig)
 
     def __post_init__(self) -> None:
@@ -247,6 +250,8 @@ class ServeConfig:
     cluster: ClusterConfig = field(default_factory=ClusterConfig)
 
     def __post_init__(self) -> None:
+        if self.agent.chunks in ("guided", "trained") and is_remote(self.models.actor):
+            raise ValueError(f"agent: chunks: {self.agent.chunks}: a remote actor cannot continue chunks; set replace")
         if not 0 <= self.port < 65536:
             raise ValueError(f"port: expected 0 (any) to 65535, got {self.port}")
         if not is_loopback(self.host) and self.access.api_key_file is None:

@@ -44,7 +44,7 @@ def make_served(models: ModelsConfig) -> Served:
         weights = {}
     else:
         folder = model_folder(models.weights, models.actor)
-        policy = load_policy(folder, models.seed, device=models.device)
+        policy = load_policy(folder, models.seed, device=models.device, engine=models.engine)
         robot = _robot_of(policy.config)
         weights = {_name(models.actor): weights_hash(folder)}
     make_planner, memory, tasks = None, NO_MEMORY, KnownTasks()

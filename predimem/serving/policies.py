@@ -5,9 +5,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import Literal, Protocol, runtime_checkable
 
-from predimem.core.interfaces import Policy
+import numpy as np
+
+from predimem.core.interfaces import ContinuingPolicy, Policy
 from predimem.core.types import ActionChunk, Observation, ObservationError
 from predimem.serving.batches import Batches, QueueFull, Stopped, TooLate
 from predimem.serving.config import BatchConfig
@@ -15,7 +18,18 @@ from predimem.serving.metrics import Metrics
 from predimem.serving.refusal import Refusal
 
 log = logging.getLogger(__name__)
-Asked = tuple[Observation, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Continued:
+    """What a chunk is to continue, as in `ContinuingPolicy`."""
+
+    queued: np.ndarray
+    delay_steps: int
+    method: Literal["guided", "trained"]
+
+
+Asked = tuple[Observation, str, Continued | None]
 
 
 @runtime_checkable
@@ -46,10 +60,12 @@ class SharedPolicy:
         if self._batches.full:
             raise Refusal("overloaded", f"{self._batches.depth} observations wait for the actor; ask again later")
 
-    def infer(self, observation: Observation, subtask: str, deadline_s: float) -> ActionChunk:
+    def infer(
+        self, observation: Observation, subtask: str, deadline_s: float, continued: Continued | None = None
+    ) -> ActionChunk:
         """Raises Refusal. deadline_s: on the clock of `time.monotonic`."""
         try:
-            return self._batches.call((observation, subtask), deadline_s)
+            return self._batches.call((observation, subtask, continued), deadline_s)
         except QueueFull:
             raise Refusal("overloaded", "too many observations wait for the actor; ask again later") from None
         except TooLate:
@@ -58,6 +74,9 @@ class SharedPolicy:
             raise Refusal("draining", "the server is being shut down") from None
         except ObservationError as error:
             raise Refusal("malformed", str(error)) from None
+        except FloatingPointError as error:
+            log.error("%s", error)
+            raise Refusal("internal", "the actor's actions are not finite; they are not sent to a robot") from None
         except ConnectionError as error:
             log.error("%s", error)
             raise Refusal("deadline", "the actor, on another machine, gave no actions; ask again later") from None
@@ -73,23 +92,31 @@ class SharedPolicy:
         return answers
 
     def _infer(self, asked: list[Asked]) -> list[ActionChunk | Exception]:
-        if len(asked) > 1 and isinstance(self._policy, BatchPolicy):
-            observations, subtasks = zip(*asked, strict=True)
+        alone = any(continued is not None for _, _, continued in asked)
+        if len(asked) > 1 and not alone and isinstance(self._policy, BatchPolicy):
+            observations, subtasks, _ = zip(*asked, strict=True)
             try:
                 return list(self._policy.infer_batch(observations, subtasks))
             except Exception:
                 pass  # one of them is at fault: below it fails alone
         answers: list[ActionChunk | Exception] = []
-        for observation, subtask in asked:
+        for one in asked:
             try:
-                answers.append(self._policy.infer(observation, subtask))
+                answers.append(self._infer_one(*one))
             except Exception as error:
                 answers.append(error)
         return answers
 
+    def _infer_one(self, observation: Observation, subtask: str, continued: Continued | None) -> ActionChunk:
+        if continued is None:
+            return self._policy.infer(observation, subtask)
+        assert isinstance(self._policy, ContinuingPolicy)  # the config was checked
+        c = continued
+        return self._policy.continue_chunk(observation, subtask, c.queued, c.delay_steps, c.method)
+
 
 class SessionPolicy:
-    """Implements `Policy` for one session's agent; `deadline_s` is that of the request under way."""
+    """Implements `ContinuingPolicy` for one session's agent; `deadline_s` is that of the request under way."""
 
     def __init__(self, shared: SharedPolicy):
         self._shared = shared
@@ -97,3 +124,13 @@ class SessionPolicy:
 
     def infer(self, observation: Observation, subtask: str) -> ActionChunk:
         return self._shared.infer(observation, subtask, self.deadline_s)
+
+    def continue_chunk(
+        self,
+        observation: Observation,
+        subtask: str,
+        queued: np.ndarray,
+        delay_steps: int,
+        method: Literal["guided", "trained"],
+    ) -> ActionChunk:
+        return self._shared.infer(observation, subtask, self.deadline_s, Continued(queued, delay_steps, method))

@@ -4,12 +4,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
+from actor.engine.config import EngineConfig
 from actor.policy import ActorPolicy, load_policy
 from actor.train import train
 from actor.weights import WeightsError, load_actor, save_actor
-from predimem.core.interfaces import Policy
-from predimem.core.types import Observation
+from predimem.core.interfaces import ContinuingPolicy, Policy
+from predimem.core.types import Observation, ObservationError
 from tests.actor.conftest import APPEAR, CAMERAS, HORIZON, make_episode
 from tests.actor.test_train import CONFIG
 
@@ -134,3 +136,39 @@ def test_a_tokenizer_that_is_missing_is_a_fault_of_the_weights(weights: Path, tm
     (tmp_path / "tokenizer.json").unlink()
     with pytest.raises(WeightsError, match=r"tokenizer not found: .*copy the whole folder"):
         load_actor(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["plain", "fused"])
+def test_a_chunk_continues_what_the_robot_is_doing(weights: Path, kind: str):
+    policy = load_policy(weights, num_steps=8, engine=EngineConfig(kind))
+    assert isinstance(policy, ContinuingPolicy)
+    alone = policy.infer(observe(), "wait").actions
+    queued = alone + np.float32([0.05, -0.05, 0, 0, 0, 0, 0])
+    same = policy.continue_chunk(observe(), "wait", queued[:0], 2, "guided")
+    np.testing.assert_array_equal(same.actions, alone)  # nothing is queued
+    continued = policy.continue_chunk(observe(step=APPEAR), "wait", queued, 2, "guided")
+    assert (continued.start_step, continued.subtask) == (APPEAR, "wait")
+    far, near = (np.abs(chunk[:2, :2] - queued[:2, :2]).mean() for chunk in (alone, continued.actions))
+    assert near < 0.6 * far
+    with pytest.raises(ValueError, match="trained to continue after at most 0 actions, and 2 are given"):
+        policy.continue_chunk(observe(), "wait", queued, 2, "trained")
+    wrong = dataclasses.replace(observe(), state=np.full(7, np.nan, np.float32))
+    with pytest.raises(ObservationError, match="state"):
+        policy.continue_chunk(wrong, "wait", queued, 2, "guided")
+
+
+def test_actions_that_are_no_numbers_reach_no_robot(copy: Path):
+    actor = load_actor(copy)
+    with torch.no_grad():
+        actor.model.action_expert.action_out_proj.bias[0] = np.nan
+    for kind in ("plain", "fused"):
+        with pytest.raises(FloatingPointError, match="not finite"):
+            ActorPolicy(actor, engine=EngineConfig(kind)).infer(observe(), "wait")
+
+
+def test_a_policy_in_bfloat16_is_near_the_one_in_float32(weights: Path):
+    exact = load_policy(weights).infer(observe(), "touch the red square").actions
+    for kind in ("plain", "fused"):
+        low = load_policy(weights, engine=EngineConfig(kind, dtype="bfloat16"))
+        error = np.abs(low.infer(observe(), "touch the red square").actions - exact).max()
+        assert 0 < error < 0.05

@@ -34,3 +34,15 @@ def test_wrong_chunks_are_refused():
         ActionQueue().replace_from(0, ActionChunk(0, np.zeros(3, np.float32), "a"))
     with pytest.raises(ValueError, match="after now"):
         ActionQueue().replace_from(4, chunk(5))
+
+
+def test_a_chunk_can_lose_what_was_executed_and_not_what_has_passed():
+    queue = ActionQueue()
+    queue.replace_by_consumed(3, chunk(0))  # nothing was executed: the robot was held
+    assert queue.action_at(3)[0] == [0.0] and queue.remaining(3) == 4
+    assert (queue.consumed(0, 9), queue.consumed(4, 6), queue.consumed(0, 3)) == (4, 2, 0)
+    assert [a[0] for a in queue.queued(5)] == [2.0, 3.0] and len(queue.queued(9)) == 0
+    queue.replace_by_consumed(9, chunk(5))  # of the steps 5 to 8 two had an action, then the robot was held
+    assert queue.action_at(9)[0] == [7.0]
+    queue.clear()
+    assert queue.consumed(0, 9) == 0 and len(queue.queued(0)) == 0

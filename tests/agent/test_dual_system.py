@@ -255,3 +255,44 @@ def test_success_ends_the_episode():
     result, *_ = play(environment, StepPlanner(), StepPolicy(), SimulatedClock(0, 1))
     assert (result.status, result.steps, result.stages_passed) == ("success", 7, 1)
     assert np.all(np.isfinite(environment.actions))
+
+
+class ContinuingStepPolicy(StepPolicy):
+    """Notes what it is to continue."""
+
+    def __init__(self):
+        super().__init__()
+        self.continued = []
+
+    def continue_chunk(self, observation, subtask, queued, delay_steps, method):
+        self.continued.append((observation.step, [a[0] for a in queued], delay_steps, method))
+        return self.infer(observation, subtask)
+
+
+def test_a_chunk_continues_what_is_queued():
+    environment, policy = CountingEnvironment(horizon=14), ContinuingStepPolicy()
+    clock = SimulatedClock(s1_latency_steps=2, s2_latency_steps=0)
+    play(environment, StepPlanner(every=9), policy, clock, chunks="guided")
+    # the first chunk is asked at 1 and there at 3; the next one is asked when 4 steps of it have passed
+    assert policy.calls == [(1, "phase 0"), (5, "phase 0"), (9, "phase 0"), (11, "phase 1")]
+    assert policy.continued == [
+        (5, [5, 6, 7, 8], 2, "guided"),
+        (9, [9, 10, 11, 12], 2, "guided"),
+        (11, [11, 12], 2, "guided"),  # of another subtask no more than what will have been executed
+    ]
+
+
+def test_synchronous_execution_holds_the_robot_while_s1_computes():
+    environment, policy = CountingEnvironment(horizon=10), StepPolicy()
+    clock = SimulatedClock(s1_latency_steps=2, s2_latency_steps=0)
+    play(environment, StepPlanner(every=99), policy, clock, chunks="wait", align="actions")
+    assert policy.calls == [(1, "phase 0"), (7, "phase 0")]
+    # an action names the step that it was meant for; none is left out, because none was executed meanwhile
+    assert [a[0] for a in environment.actions] == [-1, -1, -1, 1, 2, 3, 4, -1, -1, 7]
+
+
+def test_a_policy_that_cannot_continue_is_refused():
+    with pytest.raises(ValueError, match="cannot continue a chunk"):
+        play(CountingEnvironment(), StepPlanner(), StepPolicy(), SimulatedClock(), chunks="trained")
+    with pytest.raises(ValueError, match="s1_delay_steps"):
+        DualSystemConfig(s1_delay_steps=-1)

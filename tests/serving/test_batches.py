@@ -15,7 +15,8 @@ from predimem.core.types import ActionChunk, Observation
 from predimem.serving.batches import Batches, Cancellation, QueueFull, Stopped, TooLate
 from predimem.serving.config import BatchConfig
 from predimem.serving.metrics import Metrics
-from predimem.serving.policies import SharedPolicy
+from predimem.serving.policies import SessionPolicy, SharedPolicy
+from predimem.serving.refusal import Refusal
 
 
 class Doubler:
@@ -139,6 +140,52 @@ def test_one_that_fails_does_not_spoil_its_batch() -> None:
         assert [calls[k].result().subtask for k in (0, 2)] == ["go", "stop"]
         with pytest.raises(ValueError, match="cannot break"):
             calls[1].result()
+    shared.close()
+
+
+class Continuing(Fragile):
+    """Notes what it is to continue; the subtask "overflow" gives actions that are no numbers."""
+
+    def __init__(self) -> None:
+        self.continued: list[tuple[int, float, int, str]] = []
+
+    def infer_batch(self, observations: Sequence[Observation], subtasks: Sequence[str]) -> list[ActionChunk]:
+        if "overflow" in subtasks:
+            raise FloatingPointError("the actor's actions are not finite: /a/path")
+        return super().infer_batch(observations, subtasks)
+
+    def continue_chunk(
+        self, observation: Observation, subtask: str, queued: np.ndarray, delay_steps: int, method: str
+    ) -> ActionChunk:
+        self.continued.append((observation.step, float(queued[0, 0]), delay_steps, method))
+        return self.infer(observation, subtask)
+
+
+def test_a_session_continues_its_own_chunk() -> None:
+    policy = Continuing()
+    shared = SharedPolicy(policy, 10, BatchConfig(4, wait_s=0.2), Metrics())
+    sessions = [SessionPolicy(shared) for _ in range(3)]
+    observations = [Observation(k, {}, np.zeros(1, np.float32)) for k in range(3)]
+    for session in sessions:
+        session.deadline_s = soon()
+    with ThreadPoolExecutor(3) as threads:
+        queued = [np.full((2, 2), k, np.float32) for k in (1, 2)]
+        calls = [
+            threads.submit(sessions[k].continue_chunk, observations[k], "go", queued[k], 2, "guided") for k in (0, 1)
+        ]
+        calls.append(threads.submit(sessions[2].infer, observations[2], "go"))
+        assert [call.result().start_step for call in calls] == [0, 1, 2]
+    assert sorted(policy.continued) == [(0, 1.0, 2, "guided"), (1, 2.0, 2, "guided")]
+    shared.close()
+
+
+def test_actions_that_are_no_numbers_are_refused() -> None:
+    shared = SharedPolicy(Continuing(), 10, BatchConfig(4, wait_s=0.0), Metrics())
+    observation = Observation(5, {}, np.zeros(1, np.float32))
+    with pytest.raises(Refusal, match="internal: the actor's actions are not finite") as refusal:
+        shared.infer(observation, "overflow", soon())
+    assert "/a/path" not in str(refusal.value)
+    assert shared.infer(observation, "go", soon()).start_step == 5  # the next robot is answered
     shared.close()
 
 

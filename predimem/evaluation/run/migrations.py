@@ -30,6 +30,9 @@ AGENT_DEFAULTS: dict[str, Any] = {
     "camera_every": None, "slip_probability": 0.0,
 }  # fmt: skip
 
+# The dual system's options that came later than some results.
+DUAL_SYSTEM_DEFAULTS: dict[str, Any] = {"chunks": "replace", "align": "steps", "s1_delay_steps": None}
+
 
 def modern_settings(data: Mapping[str, Any], where: str) -> dict[str, Any]:
     """The settings of an evaluation. Raises ConfigError where a thing is said by its old and its new name."""
@@ -75,7 +78,8 @@ def modern_provenance(provenance: Mapping[str, Any], agents: tuple[str, ...] = (
         benchmark = play.get("benchmark", "mikasa")
         for name in {n for b, names in OF_THE_ENVIRONMENT.items() if b != benchmark for n in names}:
             play.pop(name, None)
-        provenance["play"] = _with_environment(play, OF_THE_ENVIRONMENT.get(benchmark, ()))
+        play = _with_environment(play, OF_THE_ENVIRONMENT.get(benchmark, ()))
+        provenance["play"] = _with_dual_system(play)
     if weights and "agent_configs" not in provenance:
         provenance["agent_configs"] = {
             agent: {
@@ -95,12 +99,24 @@ def modern_provenance(provenance: Mapping[str, Any], agents: tuple[str, ...] = (
 def modern_identity(identity: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """What the episodes of a journal depend on, and agent -> what its alone depend on where that was said with it."""
     if "suite" not in identity:
-        return dict(identity), {}
+        return _today(identity), {}
     identity = renamed(dict(identity), RENAMED, "journal")
     weights = identity["provenance"].get("weights", {})
     known = tuple(name for name, models in MIKASA_AGENTS.items() if {*models} <= {*weights, "instruction", "oracle"})
     identity["provenance"] = modern_provenance(identity["provenance"], known)
     return identity, identity["provenance"].pop("agent_configs", {})
+
+
+def _today(identity: Mapping[str, Any]) -> dict[str, Any]:
+    """The identity of a journal in today's words, with the options that came later."""
+    provenance = dict(identity.get("provenance", {}))
+    if "play" not in provenance:
+        return dict(identity)
+    return dict(identity) | {"provenance": provenance | {"play": _with_dual_system(provenance["play"])}}
+
+
+def _with_dual_system(play: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(play) | ({"agent": DUAL_SYSTEM_DEFAULTS | play["agent"]} if "agent" in play else {})
 
 
 def modern_agent(config: Mapping[str, Any]) -> dict[str, Any]:

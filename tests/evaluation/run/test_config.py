@@ -11,11 +11,12 @@ import pytest
 
 from planner.caches import CacheConfig
 from predimem.agent.config import AgentConfig
-from predimem.core.config import ConfigError, from_dict, load_config
+from predimem.agent.dual_system import DualSystemConfig
+from predimem.core.config import ConfigError, from_dict, load_config, to_dict
 from predimem.evaluation.analysis.compact import episodes_of
 from predimem.evaluation.run.benchmark_player import BenchmarkPlayer
 from predimem.evaluation.run.config import EvaluationFile, PlayConfig, evaluation_settings, played_with, read_results
-from predimem.evaluation.run.migrations import AGENT_DEFAULTS, modern_results
+from predimem.evaluation.run.migrations import AGENT_DEFAULTS, modern_provenance, modern_results
 from predimem.evaluation.run.names import missing_weights
 
 ROOT = Path(__file__).parents[3]
@@ -166,3 +167,10 @@ def test_settings_of_earlier_versions_are_read(tmp_path: Path) -> None:
     settings = evaluation_settings(path, {})
     assert settings.benchmark == "arena" and settings.agent_configs == {"a": AgentConfig("oracle", "skills")}
     assert settings.play.environment == {"image_px": 64}
+
+
+def test_results_from_before_chunks_could_continue_are_of_agents_whose_chunks_do_not() -> None:
+    """Or else results of today could not be compared with those that are kept."""
+    before = {"execute_steps": 4, "plan_every_steps": 10, "confirm_plans": 1, "min_confidence": 0.0}
+    modern = modern_provenance({"play": {"benchmark": "arena", "agent": before}})
+    assert modern["play"]["agent"] == to_dict(DualSystemConfig(4, 10))
