@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from actor import flow_matching
+from actor import flow_matching, real_time
 from actor.dataset import Batch, FrameSet, SamplingConfig
 from actor.pi05 import LanguageModel, Pi05, Pi05Config, Prefix
 from actor.preprocess import Preprocessor
@@ -43,7 +43,7 @@ class Learner(nn.Module):
         actions = wanted.repeat_interleave(flow_samples, 0)
         noise = torch.randn(actions.shape, generator=generator).to(device)
         time = flow_matching.sample_time(len(actions), generator).to(device)
-        losses = {"flow": self.model.loss(prefix, actions, noise, time).mean()}
+        losses = {"flow": real_time.flow_loss(self.model, prefix, actions, noise, time, generator)}
         losses["total"] = losses["flow"]
         if self.auxiliary.pointing:
             losses["pointing"] = pointing_loss(prefix, torch.from_numpy(batch.pixels).to(device))
