@@ -25,6 +25,7 @@ BENCHMARKS = {
     "arena": "predimem.envs.arena.benchmark:ARENA",
     "robomme": "predimem.envs.robomme.benchmark:ROBOMME",
     "base": "predimem.envs.base.benchmark:BASE",
+    "interference": "predimem.envs.interference.benchmark:INTERFERENCE",
 }
 FILE_OBJECT = "BENCHMARK"  # what a file that is named by its path defines
 
