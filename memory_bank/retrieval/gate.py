@@ -21,7 +21,9 @@ import numpy as np
 from memory_bank.retrieval.cutting import normalised
 from predimem.core.config import ConfigError, from_dict, to_dict
 from predimem.core.types import History, PastSession
+from predimem.core.weight_files import weights_folder
 
+FILE_NAME = "gate.json"
 SMALL_WORDS = frozenset(
     "a an and as at by for from i in into is it me my of on one out put that the then to was with".split()  # noqa: SIM905
 )
@@ -49,8 +51,10 @@ class Gate:
             )
 
     @classmethod
-    def read(cls, path: str | Path) -> Gate:
-        """Raises ConfigError for a file that is no gate."""
+    def read(cls, place: str) -> Gate:
+        """place: a file (.json), or a folder of the shipped weights that has one. Raises ConfigError for a file that is
+        no gate, and WeightsError where there is no such folder."""
+        path = Path(place) if place.endswith(".json") else weights_folder(None, place) / FILE_NAME
         try:
             return from_dict(cls, json.loads(Path(path).read_text(encoding="utf-8")), str(path))
         except (OSError, json.JSONDecodeError) as error:

@@ -100,22 +100,9 @@ class SessionMemory:
         return self._admission
 
     def _choose(self, now: Frame) -> tuple[PastSession, ...]:
-        sessions = self._history.sessions
-        if self._select == "none":
-            return ()
-        if self._select == "uncapped":
-            return sessions
-        if self._select == "oracle-retrieval":
-            return tuple(session for session in sessions if session.relevant)
         if self._select == "retrieval":
             return self._retrieve(now)
-        total = sum(len(session.frames) for session in sessions)
-        places = (
-            range(max(0, total - self._frames), total)
-            if self._select == "last-n"
-            else np.unique(np.linspace(0, total - 1, min(self._frames, total)).round().astype(int)).tolist()
-        )
-        return with_frames(sessions, places)
+        return without_looking(self._history.sessions, self._select, self._frames)
 
     def _retrieve(self, now: Frame) -> tuple[PastSession, ...]:
         if not self._history.sessions:
@@ -134,6 +121,20 @@ class SessionMemory:
             assert self._embedder_place is not None  # checked when this was made
             self._embedder = load_object(self._embedder_place, "memory: options: embedder")(**self._embedder_options)
         return self._embedder
+
+
+def without_looking(sessions: Sequence[PastSession], select: str, frames: int) -> tuple[PastSession, ...]:
+    """What is shown by every selection but `retrieval`; see `SessionMemory`."""
+    if select == "none":
+        return ()
+    if select == "uncapped":
+        return tuple(sessions)
+    if select == "oracle-retrieval":
+        return tuple(session for session in sessions if session.relevant)
+    total = sum(len(session.frames) for session in sessions)
+    if select == "last-n":
+        return with_frames(sessions, range(max(0, total - frames), total))
+    return with_frames(sessions, np.linspace(0, total - 1, min(frames, total)).round().astype(int).tolist())
 
 
 def with_frames(sessions: Sequence[PastSession], places: Iterable[int]) -> tuple[PastSession, ...]:

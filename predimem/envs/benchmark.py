@@ -124,6 +124,11 @@ class Benchmark(Protocol):
         """The names of all tasks that there are, for `predimem tasks`."""
         return self.all_tasks()
 
+    def in_conditions(self, tasks: Sequence[str], conditions: Sequence[str]) -> tuple[str, ...]:
+        """The tasks `tasks`, all where none is named, under each of these conditions. Raises ValueError for unknown
+        ones, and here, where tasks have none."""
+        raise ValueError(f"the tasks of {self.name} have no conditions: leave --condition out")
+
     def describe(self, task: str) -> str:
         """A line that says what has to be done in a task, called as for `task_name`."""
         return ""

@@ -53,6 +53,11 @@ class InterferenceBenchmark(Benchmark):
     def all_tasks(self) -> tuple[str, ...]:
         return tuple(f"{family}-{condition}" for condition in CONDITIONS for family in FAMILIES)
 
+    def in_conditions(self, tasks: Sequence[str], conditions: Sequence[str]) -> tuple[str, ...]:
+        """tasks: families."""
+        families = [family_of(name).name for name in tasks] or list(FAMILIES)
+        return tuple(f"{family}-{condition_of(name).name}" for name in conditions for family in families)
+
     def describe(self, task: str) -> str:
         family, condition = parse(task)
         distractors = f"{condition.k} {KINDS[condition.kind]}" if condition.k else "the lesson alone"

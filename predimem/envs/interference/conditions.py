@@ -12,15 +12,16 @@ from predimem.envs.interference.families import FAMILIES, Family
 NO_HISTORY = "no-history"
 PAPER = (NO_HISTORY, "k0", "k1", "k3", "k7")  # RoboMME-Interference (arXiv:2606.22338)
 BEYOND = ("k15", "k31")
-UNRELATED, OLDER, NEWER, OTHERS = "", "older", "newer", "others"
+UNRELATED, OLDER, NEWER, OTHERS, ABSENT = "", "older", "newer", "others", "absent"
 KINDS = {
     UNRELATED: "unrelated sessions after the lesson",
     OLDER: "sessions of the same family with another cue before the lesson",
     NEWER: "sessions of the same family after the lesson, of which the newest one has another cue, which counts",
     OTHERS: "sessions of the same family with another cue after the lesson, of another person or robot",
+    ABSENT: "unrelated sessions, and no lesson",
 }
 CONTRADICTING = tuple(f"k{k}-{kind}" for kind in (OLDER, NEWER, OTHERS) for k in (1, 3))
-CONDITIONS = (*PAPER, *BEYOND, *CONTRADICTING)
+CONDITIONS = (*PAPER, *BEYOND, *CONTRADICTING, f"k7-{ABSENT}")
 ROBOTS, PERSONS = ("robot-1", "robot-2"), ("Anna", "Ben")
 DAY_S = 86_400.0
 
@@ -70,7 +71,7 @@ def condition_of(name: str) -> Condition:
             f"unknown condition {name!r}; expected {NO_HISTORY}, k and a number, or that with one of "
             f"{', '.join(kind for kind in KINDS if kind)} behind, such as {', '.join(CONDITIONS)}"
         )
-    return Condition(name, int(found[1]), kind, lesson=True)
+    return Condition(name, int(found[1]), kind, lesson=kind != ABSENT)
 
 
 def draw(family: Family, condition: Condition, seed: int, pool: int) -> Draw:
@@ -90,7 +91,7 @@ def draw(family: Family, condition: Condition, seed: int, pool: int) -> Draw:
     for index in range(condition.k):
         # Ages keep their order whatever k is: the i-th distractor is always the same session at the same rank.
         drawn = np.random.default_rng([seed, 7919, index])
-        if condition.kind == UNRELATED:
+        if condition.kind in (UNRELATED, ABSENT):
             other = others[int(drawn.integers(len(others)))]
             planned = (other.name, int(drawn.integers(other.values)), int(drawn.integers(pool)))
             sessions.append(PlannedSession(*planned, 0.0, *_same_or_other(drawn, robot, person), relevant=False))
