@@ -26,13 +26,13 @@ def cut_sessions(
     Raises ValueError for boundaries that are not ascending places of frames.
     """
     count = len(embeddings)
+    if not count and not boundaries:
+        return []
     if boundaries is not None:
-        starts = sorted({0, *boundaries}) if count else []
-        if list(boundaries) != sorted(set(boundaries)) or (boundaries and not 0 <= boundaries[0] <= starts[-1] < count):
+        starts = sorted({0, *boundaries})
+        if list(boundaries) != sorted(set(boundaries)) or not 0 <= starts[0] <= starts[-1] < count:
             raise ValueError(f"boundaries: expected ascending places from 0 to {count - 1}, got {list(boundaries)}")
         return [range(a, b) for a, b in zip(starts, [*starts[1:], count], strict=True)]
-    if not count:
-        return []
     unit = normalised(np.asarray(embeddings, np.float32))
     alike = (unit[1:] * unit[:-1]).sum(1)
     starts = [0]
