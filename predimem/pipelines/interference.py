@@ -80,8 +80,11 @@ class EmbeddedPool:
 
     def case(self, family: Family, condition: str, seed: int) -> tuple[Case, int]:
         history, value = self.history(family, condition, seed)
-        number = int(np.random.default_rng([seed, 17]).integers(self.size))
-        return Case(history, self.view(family, value, number), family.instruction), value
+        # The first view of a test does not show the value. With few recorded ones a planner would learn them by heart,
+        # so that the view is one of any value.
+        rng = np.random.default_rng([seed, 17])
+        view = self.view(family, int(rng.integers(family.values)), int(rng.integers(self.size)))
+        return Case(history, view, family.instruction), value
 
     def all_frames(self) -> np.ndarray:
         """float32 [F, D] of all sessions and views."""
@@ -122,9 +125,11 @@ def embedded_pool(sessions: str, image_px: int, size: int, split: Split) -> Embe
     return EmbeddedPool(SessionPool(sessions, image_px, split), size, tower())
 
 
-def train_interference(config: InterferenceTraining, told: Callable[[str], object] = print) -> Path:
-    """Write recall planner and gate into the folder `config.out`, and return it."""
-    pool = embedded_pool(config.sessions, config.image_px, config.pool, "training")
+def train_interference(
+    config: InterferenceTraining, told: Callable[[str], object] = print, pool: EmbeddedPool | None = None
+) -> Path:
+    """Write recall planner and gate into the folder `config.out`, and return it. pool: None: what `config` says."""
+    pool = pool or embedded_pool(config.sessions, config.image_px, config.pool, "training")
     frames = pool.all_frames()
     told(f"{len(frames)} frames of {sum(f.values for f in FAMILIES.values())} values, {frames.shape[1]} numbers each")
     families, first = list(FAMILIES.values()), FIRST_SEEDS["training"]
