@@ -92,8 +92,13 @@ class HostedMemory:
         if nominated:
             self._memory.nominate(nominated)
 
+    @property
+    def recalls(self) -> bool:
+        """Whether the memory looks at earlier sessions."""
+        return isinstance(self._memory, RecallsHistory)
+
     def recall(self, history: History) -> None:
-        if isinstance(self._memory, RecallsHistory):
+        if self.recalls:
             self._memory.recall(history)
 
     def note_subtask(self, subtask: str) -> None:
