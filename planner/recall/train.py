@@ -22,7 +22,7 @@ class RecallTraining:
     noise: standard deviation of what is added to the standardised embeddings: a session is seen many times.
     """
 
-    steps: int = 800
+    steps: int = 400
     batch: int = 48
     rate: float = 1e-3
     weight_decay: float = 0.05

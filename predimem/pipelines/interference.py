@@ -38,7 +38,7 @@ class InterferenceTraining:
 
     sessions: str = "runs/interference/sessions"
     out: str = "runs/interference/reader"
-    pool: int = 6
+    pool: int = 3
     image_px: int = 128
     frames: int = 16
     gate_cases: int = 280
