@@ -4,7 +4,7 @@
 
 No episode is played: the question is asked at the first view of a test, of recorded sessions of evaluation seeds. The
 gates that see views alone or instructions alone have their numbers from the same training seeds as the gate of both.
-Writes `gate.md` and `answers.csv`, which `predimem analyze interference` reads.
+Writes `gate.md` and `answers.csv` (`retrieval-views`: what the gate of views alone admits), which `predimem analyze interference` reads.
 """
 
 from __future__ import annotations
@@ -64,9 +64,10 @@ def main() -> None:
         writer = csv.writer(file)
         writer.writerow(("family", "variant", "condition", "episode", "success"))
         for (family, condition), asked in drawn.items():
-            for select in SELECTIONS:
-                right = answers_right(model, both, asked, select, FAMILIES[family].answers)
-                writer.writerows((family, select, condition, i, int(ok)) for i, ok in enumerate(right))
+            rows = {select: (select, both) for select in SELECTIONS}
+            for row, (select, gate) in (rows | {"retrieval-views": ("retrieval", gates["views alone"])}).items():
+                right = answers_right(model, gate, asked, select, FAMILIES[family].answers)
+                writer.writerows((family, row, condition, i, int(ok)) for i, ok in enumerate(right))
     print(given.out / "answers.csv")
 
 
