@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from memory_bank.bank import MemoryBank
 from memory_bank.config import MemoryConfig
+from memory_bank.own import make_memory
 from memory_bank.retrieval.gate import Admission, Gate, decide, rank
 from predimem.core.own_code import load_object
 from predimem.core.types import Frame, History, MemorySnapshot, Observation, PastSession
@@ -58,7 +58,7 @@ class SessionMemory:
             raise ValueError(
                 "memory: options: select: retrieval needs an embedder, such as planner.tower_embedding:tower"
             )
-        self._bank = MemoryBank(replace(config, implementation=None, options={}))
+        self._bank = make_memory(replace(config, implementation=None, options={}))
         self._select, self._frames = select, frames
         self._gate = Gate() if gate is None else Gate.read(gate)
         self._embedder_place, self._embedder_options = embedder, dict(embedder_options or {})

@@ -16,7 +16,7 @@ from predimem.envs.interference.environment import InterferenceEnvironment
 from predimem.envs.interference.families import family_of
 from predimem.envs.interference.sessions import SessionPool
 
-pytestmark = pytest.mark.needs("driver")
+pytestmark = pytest.mark.needs("vulkan")
 PX = 64
 
 
