@@ -4,7 +4,8 @@
 
 No episode is played: the question is asked at the first view of a test, of recorded sessions of evaluation seeds. The
 gates that see views alone or instructions alone have their numbers from the same training seeds as the gate of both.
-Writes `gate.md` and `answers.csv` (`retrieval-views`: what the gate of views alone admits), which `predimem analyze interference` reads.
+Writes `gate.md` and `answers.csv`, which `predimem analyze interference` reads; in it `retrieval-views` is the row with
+the gate of views alone.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import csv
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from memory_bank.retrieval import SELECTIONS, Gate, decide, rank
@@ -45,10 +47,11 @@ def main() -> None:
     both = Gate.read(str(given.reader / "gate.json"))
     training = embedded_pool(given.sessions, given.image_px, given.training_pool, "training")
     cases = cases_of(training, GATE_CONDITIONS, FIRST_SEEDS["training"] + 9_000, 280)
+    mean = np.array(both.mean)
     gates = {
         "views and instructions": both,
-        "views alone": choose_gate(cases, both.mean, (0.0,))[0],
-        "instructions alone": choose_gate(cases, both.mean, (1.0,))[0],
+        "views alone": choose_gate(cases, mean, (0.0,))[0],
+        "instructions alone": choose_gate(cases, mean, (1.0,))[0],
     }
     pool = embedded_pool(given.sessions, given.image_px, given.pool, "evaluation")
     drawn = {

@@ -117,10 +117,12 @@ class SessionMemory:
         return () if self._admission.admitted is None else (self._admission.admitted.session,)
 
     def _load_embedder(self) -> Embedder:
-        if self._embedder is None:
-            assert self._embedder_place is not None  # checked when this was made
-            self._embedder = load_object(self._embedder_place, "memory: options: embedder")(**self._embedder_options)
-        return self._embedder
+        if self._embedder is not None:
+            return self._embedder
+        assert self._embedder_place is not None  # checked when this was made
+        made: Embedder = load_object(self._embedder_place, "memory: options: embedder")(**self._embedder_options)
+        self._embedder = made
+        return made
 
 
 def without_looking(sessions: Sequence[PastSession], select: str, frames: int) -> tuple[PastSession, ...]:

@@ -45,7 +45,7 @@ class RecallModel(nn.Module):
     def forward(self, embeddings: Tensor, words: Tensor, scalars: Tensor, padding: Tensor) -> Tensor:
         """embeddings [B, T, D], words [B, T, WORD_CELLS], scalars [B, T, SCALARS], padding bool [B, T], True where
         there is no token; the last token is now. Returns logits [B, answers]."""
-        frames = self.frame((embeddings - self.mean) / self.scale)
+        frames = self.frame((embeddings - self.get_buffer("mean")) / self.get_buffer("scale"))
         tokens = frames + self.words(words) + self.scalars(scalars)
         return self.answer(self.body(tokens, src_key_padding_mask=padding)[:, -1])
 
