@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import torch
 
 from memory_bank import MemoryConfig
@@ -27,6 +29,13 @@ class RecallPlanner:
         """weights: a folder below `root`, or below the shipped weights, made by `predimem train interference`."""
         self._model = load_model(weights_folder(root, weights))
         self._embed = tower(tower_weights)
+
+    @staticmethod
+    def weights_used(
+        weights: str = SHIPPED, tower_weights: str = ARENA_PLANNER, root: str | None = None
+    ) -> tuple[Path, Path]:
+        """The folders that an evaluation's results name with their hashes."""
+        return weights_folder(root, weights), weights_folder(None, tower_weights)
 
     def plan(self, snapshot: MemorySnapshot) -> Plan:
         view = self._embed([snapshot.recent[-1]])[0]

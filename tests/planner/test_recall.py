@@ -11,6 +11,7 @@ import torch
 from planner.recall.examples import SCALARS, WORD_CELLS, Shown, Tokens, tokens_of, word_cells
 from planner.recall.model import CONFIG, RecallConfig, batch_of, load_model
 from planner.recall.train import RecallTraining, train_recall
+from predimem.agent.own_planner import weights_of
 from predimem.core.faults import SetupError
 
 DIM, ANSWERS = 8, ("left", "right")
@@ -72,6 +73,12 @@ def test_an_answer_does_not_depend_on_what_shares_its_batch(trained) -> None:
     with torch.inference_mode():
         together, alone = model(*batch_of([short, long])), model(*batch_of([short]))
     assert torch.allclose(together[0], alone[0], atol=1e-5)
+
+
+def test_results_name_the_weights_that_it_reads() -> None:
+    folders = weights_of("planner.recall.answering:RecallPlanner", {})
+    assert [folder.name for folder in folders] == ["interference-reader", "arena-planner"]
+    assert weights_of("predimem.agent.baselines:InstructionPlanner", {}) == ()
 
 
 def test_it_is_kept_in_half_precision_and_read_again(trained, tmp_path: Path) -> None:
