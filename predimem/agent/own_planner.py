@@ -47,7 +47,7 @@ def memory_of(place: str, changes: Mapping[str, Any]) -> MemoryConfig:
 
 
 def weights_of(place: str, options: Mapping[str, Any]) -> tuple[Path, ...]:
-    """The folders of weights that the planner at `place` reads, which the function `weights_used` of its class tells for
+    """The folders of weights that the planner at `place` reads, as the function `weights_used` of its class tells for
     the same options; none where it has no such function."""
     told = getattr(_factory(place), "weights_used", None)
     return () if told is None else tuple(told(**options))
