@@ -14,9 +14,9 @@ from memory_bank.config import MemoryConfig
 from memory_bank.contract import check_snapshot
 from memory_bank.window import frozen_images
 from predimem.core.config import ConfigError
-from predimem.core.interfaces import FullMemory, Memory
+from predimem.core.interfaces import FullMemory, Memory, RecallsHistory
 from predimem.core.own_code import load_object
-from predimem.core.types import Frame, MemorySnapshot, Observation
+from predimem.core.types import Frame, History, MemorySnapshot, Observation
 
 WHERE = "memory: implementation"
 METHODS = ("reset", "observe", "nominate", "snapshot")
@@ -91,6 +91,15 @@ class HostedMemory:
                 raise ValueError(f"step {step} was nominated as a keyframe before it was observed")
         if nominated:
             self._memory.nominate(nominated)
+
+    @property
+    def recalls(self) -> bool:
+        """Whether the memory looks at earlier sessions."""
+        return isinstance(self._memory, RecallsHistory)
+
+    def recall(self, history: History) -> None:
+        if self.recalls:
+            self._memory.recall(history)
 
     def note_subtask(self, subtask: str) -> None:
         if self._notes_subtasks:

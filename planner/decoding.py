@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from jinja2 import TemplateError
 
@@ -29,7 +30,7 @@ from planner.parsing import parse_plan, subtask_characters
 from planner.prefixes import PrefixMemory
 from planner.reading import PromptReader, Question
 from predimem.core.progress import stage
-from predimem.core.types import MemorySnapshot, Plan
+from predimem.core.types import Frame, MemorySnapshot, Plan
 
 _END = "<|im_end|>"
 
@@ -86,6 +87,15 @@ class QwenPlanner:
         for snapshot, answer in zip(snapshots, answers, strict=True):
             self._last[snapshot.episode_id] = _LastAnswer(snapshot.step, answer.tokens)
         return [self._plan(answer, snapshot) for answer, snapshot in zip(answers, snapshots, strict=True)]
+
+    def embed(self, frames: Sequence[Frame]) -> np.ndarray:
+        """float32 [F, D]: what the frozen vision tower makes of each frame, the merged features of all its cameras one
+        after the other. Raises KeyError for a frame without one of the prompt's cameras."""
+        cameras = self.spec.prompt.cameras
+        pictures = self._images.pictures([frame.images[camera] for frame in frames for camera in cameras])
+        with torch.inference_mode():
+            images = self._images(pictures, robot="")
+        return np.stack([image.merged.float().cpu().numpy().ravel() for image in images]).reshape(len(frames), -1)
 
     def prepare(self, snapshot: MemorySnapshot, interrupted: Callable[[], bool] = lambda: False) -> bool:
         """Read what the next prompt begins with: all but the newest timestep, the question and the answer.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from memory_bank import MemoryConfig
-from predimem.core.types import Frame, MemorySnapshot
+from predimem.core.types import Frame, MemorySnapshot, PastSession
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -38,6 +38,9 @@ class PromptConfig:
         to read it in place of its memory. "relative" and "gaps" do not tell the clock. But with "relative" every time
         in the prompt is another one in the next prompt, so that the planner has to read all keyframes anew each time.
 
+    past_sessions: True adds the section of earlier sessions that the memory admits (`memory_bank.retrieval`), before
+        this episode's keyframes. Their times count from the start of their own session.
+
     The fields of `FOLLOWS_MEMORY` say what the memory config says; a config file leaves them out.
     """
 
@@ -47,6 +50,7 @@ class PromptConfig:
     image_patch_size: int = 16
     past_subtasks: bool = MemoryConfig.past_subtasks
     timestamps: Literal["absolute", "relative", "gaps", "none"] = "absolute"
+    past_sessions: bool = False
 
     def __post_init__(self) -> None:
         if not self.cameras or len(set(self.cameras)) != len(self.cameras):
@@ -100,10 +104,14 @@ def render_prompt(snapshot: MemorySnapshot, config: PromptConfig) -> Prompt:
     What changes least comes first. Only with relative times must the snapshot have a recent frame.
     """
     keyframes = snapshot.keyframes if config.keyframes else ()
+    sessions = snapshot.past_sessions if config.past_sessions else ()
     frames = (*keyframes, *snapshot.recent)
-    images = [_image(frame, camera) for frame in frames for camera in config.cameras]
+    past = [frame for session in sessions for frame in session.frames]
+    images = [_image(frame, camera) for frame in (*past, *frames) for camera in config.cameras]
     timesteps = [f"{time}{IMAGE_TAG * len(config.cameras)}" for time in _times(frames, config)]
     lines = [f"{TASK}{snapshot.instruction}", _camera_order(config)]
+    if config.past_sessions:
+        lines += [line for session in sessions for line in _session_lines(session, config)] or [NO_SESSIONS]
     if config.keyframes:
         lines.append(KEYFRAMES if keyframes else NO_KEYFRAMES)
         lines += timesteps[: len(keyframes)]
@@ -140,6 +148,8 @@ def fixed_phrases(config: PromptConfig, instructions: Sequence[str] = ()) -> lis
     user += [KEYFRAMES, NO_KEYFRAMES, RECENT]
     if config.past_subtasks:
         user += [PAST, NO_PAST]
+    if config.past_sessions:
+        user += [NO_SESSIONS]
     answer = ['{"current_primitive":"', '","keyframe_positions":[', "]}"]
     return [*(f"{line}\n" for line in system), *tasks, *(f"{line}\n" for line in user), last, RETURN, *answer]
 
@@ -168,6 +178,8 @@ def chat_messages(messages: Sequence[dict[str, str]]) -> list[dict[str, Any]]:
 
 
 TASK = "Global task: "
+SESSIONS = "Keyframes of an earlier session, oldest first"
+NO_SESSIONS = "Earlier sessions: none that fits."
 KEYFRAMES = "Historical keyframes, oldest first:"
 NO_KEYFRAMES = "Historical keyframes: none yet."
 PAST = "Subtasks so far, oldest first, the last one was being executed:"
@@ -195,6 +207,9 @@ def _system_lines(config: PromptConfig) -> list[str]:
     if config.keyframes:
         evidence.insert(0, "Historical keyframes from earlier in the same episode.")
         rules.insert(0, "- Historical keyframes are earlier than the current window.")
+    if config.past_sessions:
+        evidence.insert(0, "Keyframes of earlier sessions that fit this task.")
+        rules.insert(0, "- Earlier sessions show what happened before this episode; things may have moved since.")
     if config.past_subtasks:
         evidence.insert(-1, "The subtasks that you named earlier in the same episode.")
     return [
@@ -204,6 +219,21 @@ def _system_lines(config: PromptConfig) -> list[str]:
         "Rules:",
         *rules,
     ]
+
+
+def _session_lines(session: PastSession, config: PromptConfig) -> list[str]:
+    """The head of an earlier session and its timesteps."""
+    when = f"{_age(session.age_s)}, with {session.person}" if session.person else _age(session.age_s)
+    head = f"{SESSIONS} ({when}; the task was: {session.instruction or 'not recorded'}):"
+    times = (f"{frame.time_s:.1f} s: " if config.timestamps != "none" else "" for frame in session.frames)
+    return [head, *(f"{time}{IMAGE_TAG * len(config.cameras)}" for time in times)]
+
+
+def _age(seconds: float) -> str:
+    days = seconds / 86_400
+    if days >= 1:
+        return f"{days:.0f} days ago"
+    return f"{seconds / 3600:.0f} hours ago" if seconds >= 3600 else f"{seconds / 60:.0f} minutes ago"
 
 
 def _camera_order(config: PromptConfig) -> str:

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from predimem.core.interfaces import Agent, Expert
-from predimem.core.types import MemorySnapshot, Observation, Plan, Tick
+from predimem.core.types import History, MemorySnapshot, Observation, Plan, Tick
 
 
 class InstructionPlanner:
@@ -32,7 +32,9 @@ class OracleSubtasks:
 
 
 class PlannedAgent(Agent, Protocol):
-    """An agent with threads of its own, which `close` ends. `watch`: see `DualSystemAgent`."""
+    """An agent with threads of its own, which `close` ends. `recall`, `watch`: see `DualSystemAgent`."""
+
+    def recall(self, history: History) -> None: ...
 
     def watch(self, observation: Observation) -> None: ...
 
@@ -52,6 +54,9 @@ class OracleSubtaskAgent:
 
     def reset(self, instruction: str, episode_id: str) -> None:
         self._inner.reset(instruction, episode_id)
+
+    def recall(self, history: History) -> None:
+        self._inner.recall(history)
 
     def watch(self, observation: Observation) -> None:
         self._subtasks.record(observation.step, "")
@@ -79,6 +84,9 @@ class EpisodicAgent:
     def reset(self, instruction: str, episode_id: str) -> None:
         self._reset_policy()
         self._inner.reset(instruction, episode_id)
+
+    def recall(self, history: History) -> None:
+        self._inner.recall(history)
 
     def watch(self, observation: Observation) -> None:
         self._inner.watch(observation)

@@ -19,8 +19,8 @@ import numpy as np
 from predimem.agent.action_queue import ActionQueue
 from predimem.agent.clock import Clock
 from predimem.agent.worker import Answer, PlannerWorker
-from predimem.core.interfaces import ContinuingPolicy, FullMemory, Policy
-from predimem.core.types import ActionChunk, Observation, Plan, Tick
+from predimem.core.interfaces import ContinuingPolicy, FullMemory, Policy, RecallsHistory
+from predimem.core.types import ActionChunk, History, Observation, Plan, Tick
 
 HoldAction = Callable[[np.ndarray | None], np.ndarray]
 
@@ -121,6 +121,11 @@ class DualSystemAgent:
     @property
     def bank(self) -> FullMemory:
         return self._bank
+
+    def recall(self, history: History) -> None:
+        """Tell the memory of earlier sessions, if it looks at them; after `reset`, before the first observation."""
+        if isinstance(self._bank, RecallsHistory):
+            self._bank.recall(history)
 
     def resume(self, plan: Plan) -> None:
         """Take over a plan of this episode from before a restart; its frames have been observed again."""

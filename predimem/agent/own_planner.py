@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from memory_bank import MemoryConfig
@@ -43,6 +44,13 @@ def memory_of(place: str, changes: Mapping[str, Any]) -> MemoryConfig:
     if not isinstance(memory, MemoryConfig):
         raise OwnCodeError(f"planner {place}: memory: expected a MemoryConfig, got {memory!r}")
     return from_dict(MemoryConfig, to_dict(memory) | dict(changes), "memory")
+
+
+def weights_of(place: str, options: Mapping[str, Any]) -> tuple[Path, ...]:
+    """The folders of weights that the planner at `place` reads, as the function `weights_used` of its class tells for
+    the same options; none where it has no such function."""
+    told = getattr(_factory(place), "weights_used", None)
+    return () if told is None else tuple(told(**options))
 
 
 def _factory(place: str) -> Any:

@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 
 from predimem.core.faults import setup_fault
-from predimem.core.interfaces import Agent, Environment, ShowsVideo, Subscriber
+from predimem.core.interfaces import Agent, Environment, HasHistory, ShowsVideo, Subscriber
 from predimem.core.types import EpisodeResult, StepResult, Tick
 
 
@@ -28,6 +28,7 @@ def run_episode(
     try:
         observation = environment.reset(seed)
         agent.reset(environment.instruction, episode_id)
+        _tell_history(environment, agent)
         _show_video(environment, agent)
         for subscriber in subscribers:
             subscriber.on_reset(observation, environment.instruction, episode_id)
@@ -49,6 +50,13 @@ def run_episode(
     for subscriber in subscribers:
         subscriber.on_end(result)
     return result
+
+
+def _tell_history(environment: Environment, agent: Agent) -> None:
+    """Tell the agent of the sessions before this episode, where there were some and it remembers them."""
+    recall = getattr(agent, "recall", None)
+    if recall is not None and isinstance(environment, HasHistory):
+        recall(environment.history)
 
 
 def _show_video(environment: Environment, agent: Agent) -> None:

@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from predimem.cli import (
+    analyze,
     data,
     demo,
     evaluation,
@@ -92,6 +93,7 @@ app.command("eval", rich_help_panel=EVALUATE)(evaluation.evaluate)
 app.command("harness", rich_help_panel=EVALUATE)(evaluation.harness)
 app.command("skills", rich_help_panel=EVALUATE)(skills.play_skills)
 app.command("serve", rich_help_panel=SERVE)(serve.serve)
+app.add_typer(analyze.app, name="analyze", rich_help_panel=EVALUATE)
 app.add_typer(memory.app, name="memory", rich_help_panel=SERVE)
 
 

@@ -30,6 +30,14 @@ def evaluate(
         typer.Option(help="Names of tasks, or task files, comma-separated; default: all (of mikasa, name some)."),
     ] = None,
     benchmark: BenchmarkOption = None,
+    condition: Annotated[
+        str | None,
+        typer.Option(
+            "--condition",
+            "--conditions",
+            help="With interference: conditions, comma-separated, such as k0,k7; --tasks then names families.",
+        ),
+    ] = None,
     agents: Annotated[
         str | None,
         typer.Option(
@@ -95,8 +103,11 @@ def evaluate(
     play |= {"time.s1_latency_steps": s1_latency, "time.s2_latency_steps": s2_latency}
     given |= {"videos": videos, "clips": clips} | {f"play.{name}": value for name, value in play.items()}
     settings = evaluation_settings(config, given)
+    if condition is not None:
+        settings = replace(settings, tasks=_in_conditions(settings, split(condition)))
     if config is None and not settings.agents:
-        settings = replace(settings, agents=("predimem",))
+        own = settings.agent_configs
+        settings = replace(settings, agents=tuple(own) if own and "predimem" not in own else ("predimem",))
     play_settings(settings, overwrite, retry_errors)
 
 
@@ -175,6 +186,12 @@ def play_settings(
     if told := errors_alone(results):
         raise SystemExit(f"predimem: {told}")
     return results
+
+
+def _in_conditions(settings: EvaluationFile, conditions: list[str]) -> tuple[str, ...]:
+    from predimem.envs.benchmark import load_benchmark
+
+    return load_benchmark(settings.benchmark).in_conditions(settings.tasks, conditions)
 
 
 def _agents_with_weights(settings: EvaluationFile) -> tuple[str, ...]:

@@ -126,6 +126,32 @@ def train_base_heads(
     print(f"weights in {out}: predimem eval --benchmark base --tasks {tasks} --agents {agents} --weights {out}")
 
 
+@app.command("interference")
+def train_for_interference(
+    sessions: Annotated[
+        str | None, typer.Option(help="Folder of recorded sessions; what is missing there is recorded.")
+    ] = None,
+    out: Annotated[str | None, typer.Option(help="Folder for the weights; default: runs/interference/reader.")] = None,
+    config: Annotated[Path | None, typer.Option(help="YAML file that says how to train.")] = None,
+    pool: Annotated[int | None, typer.Option(help="How many sessions of each value to train on; default: 3.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Steps of the optimiser; default: 400.")] = None,
+) -> None:
+    """Train the planner of the interference benchmark, and choose the numbers of its gate: minutes on a CPU."""
+    check_out(out, config)
+    from predimem.core.config import from_dict, merged, read_yaml
+    from predimem.core.progress import stage
+    from predimem.rendering.vulkan import use_driver
+
+    use_driver()
+    with stage("loading PyTorch"):
+        from predimem.pipelines.interference import InterferenceTraining, train_interference
+    given = {"sessions": sessions, "out": out, "pool": pool}
+    data = merged({} if config is None else read_yaml(config), {k: v for k, v in given.items() if v is not None})
+    data = merged(data, {} if steps is None else {"recall": {"steps": steps}})
+    settings = from_dict(InterferenceTraining, data, "options" if config is None else str(config))
+    print(f"weights in {train_interference(settings)}")
+
+
 @app.command("actor")
 def train_actor(
     config: Annotated[Path, typer.Option(help="YAML file that says how to train, see configs/actor/.")],

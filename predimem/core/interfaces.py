@@ -7,7 +7,16 @@ from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from predimem.core.types import ActionChunk, EpisodeResult, MemorySnapshot, Observation, Plan, StepResult, Tick
+from predimem.core.types import (
+    ActionChunk,
+    EpisodeResult,
+    History,
+    MemorySnapshot,
+    Observation,
+    Plan,
+    StepResult,
+    Tick,
+)
 
 
 @runtime_checkable
@@ -137,6 +146,25 @@ class ShowsVideo(Protocol):
     @property
     def video(self) -> Sequence[Observation]:
         """What is shown in the episode that was reset last, oldest first; the steps end with -1."""
+        ...
+
+
+@runtime_checkable
+class HasHistory(Protocol):
+    """An environment whose episodes come after earlier sessions, which the robot may remember."""
+
+    @property
+    def history(self) -> History:
+        """What there was before the episode that was reset last."""
+        ...
+
+
+@runtime_checkable
+class RecallsHistory(Protocol):
+    """A memory that looks at earlier sessions."""
+
+    def recall(self, history: History) -> None:
+        """What there was before the episode; told after `reset` and before the first observation."""
         ...
 
 

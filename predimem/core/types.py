@@ -48,12 +48,46 @@ class Frame:
 
 
 @dataclass(frozen=True, eq=False)
+class PastSession:
+    """What is remembered of an earlier session.
+
+    name: tells the sessions of a history apart.
+    robot, person: which robot recorded it, and with whom; empty where that is not known.
+    age_s: how long before now it ended, in seconds.
+    instruction: what the robot was told; empty where that was not recorded.
+    frames: its keyframes, oldest first; their steps and times count from the session's own start.
+    embeddings: float32 [F, D], what the planner's frozen vision tower makes of the frames; None where that has still
+        to be worked out.
+    relevant: whether it shows what the episode needs, which benchmarks know and only the oracle row looks at.
+    """
+
+    name: str
+    age_s: float
+    instruction: str
+    frames: tuple[Frame, ...]
+    robot: str = ""
+    person: str = ""
+    embeddings: np.ndarray | None = None
+    relevant: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """What a robot remembers when an episode begins. sessions: oldest first. robot, person: who plays it now."""
+
+    sessions: tuple[PastSession, ...] = ()
+    robot: str = ""
+    person: str = ""
+
+
+@dataclass(frozen=True, eq=False)
 class MemorySnapshot:
     """Immutable planner input: what the robot remembers at control step `step`.
 
     recent: W frames, oldest first, equally spaced in time; the last one is the frame of `step`.
     keyframes: oldest first; a frame that is still inside `recent` is not listed twice.
     past_subtasks: with a text memory the planner's own answers so far, oldest first, the last one still holds.
+    past_sessions: what is shown of earlier sessions, oldest first, with the frames that are shown of each.
     """
 
     episode_id: str
@@ -62,6 +96,7 @@ class MemorySnapshot:
     recent: tuple[Frame, ...]
     keyframes: tuple[Frame, ...] = ()
     past_subtasks: tuple[str, ...] = ()
+    past_sessions: tuple[PastSession, ...] = ()
 
 
 @dataclass(frozen=True)

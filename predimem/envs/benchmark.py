@@ -25,6 +25,7 @@ BENCHMARKS = {
     "arena": "predimem.envs.arena.benchmark:ARENA",
     "robomme": "predimem.envs.robomme.benchmark:ROBOMME",
     "base": "predimem.envs.base.benchmark:BASE",
+    "interference": "predimem.envs.interference.benchmark:INTERFERENCE",
 }
 FILE_OBJECT = "BENCHMARK"  # what a file that is named by its path defines
 
@@ -122,6 +123,11 @@ class Benchmark(Protocol):
     def listed_tasks(self) -> tuple[str, ...]:
         """The names of all tasks that there are, for `predimem tasks`."""
         return self.all_tasks()
+
+    def in_conditions(self, tasks: Sequence[str], conditions: Sequence[str]) -> tuple[str, ...]:
+        """The tasks `tasks`, all where none is named, under each of these conditions. Raises ValueError for unknown
+        ones, and here, where tasks have none."""
+        raise ValueError(f"the tasks of {self.name} have no conditions: leave --condition out")
 
     def describe(self, task: str) -> str:
         """A line that says what has to be done in a task, called as for `task_name`."""

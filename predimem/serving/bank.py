@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import numpy as np
 
 from memory_bank import MemoryBank, MemoryConfig, RecentWindow, make_memory
+from memory_bank.own import HostedMemory
 from memory_bank.store import MemoryStore, StoredEpisode, StoredPlan
-from predimem.core.types import Frame, MemorySnapshot, Observation, Plan
+from predimem.core.types import Frame, History, MemorySnapshot, Observation, Plan
 
 
 class SessionBank:
@@ -35,6 +36,16 @@ class SessionBank:
         self._shown: tuple[Frame, ...] = ()  # the keyframes of the last snapshot
         self._kept: set[int] = set()  # steps whose images are on the disk
         self._announced: deque[tuple[int, ...]] = deque()
+
+    @property
+    def recalls(self) -> bool:
+        """Whether the memory looks at earlier sessions, so that it is worth reading them."""
+        return isinstance(self._memory, HostedMemory) and self._memory.recalls
+
+    def recall(self, history: History) -> None:
+        """After `reset`, before the first observation."""
+        if isinstance(self._memory, HostedMemory):
+            self._memory.recall(history)
 
     def announce(self, steps: tuple[int, ...], kept: Iterable[int] = ()) -> None:
         """Nominations for the next `nominate` to count. kept: the steps whose images were stored with them."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from predimem.core.types import Frame, MemorySnapshot
+from predimem.core.types import Frame, MemorySnapshot, PastSession
 from predimem.serving import wire
 
 _NO_LIMIT = 1 << 40  # of arrays: the other end wrote them
@@ -71,6 +71,10 @@ class JobWriter:
             "recent": [frame_data(frame) for frame in snapshot.recent],
             "keyframes": [frame_data(frame) for frame in snapshot.keyframes],
             "past_subtasks": list(snapshot.past_subtasks),
+            "past_sessions": [
+                [s.name, s.age_s, s.instruction, s.robot, s.person, [frame_data(frame) for frame in s.frames]]
+                for s in snapshot.past_sessions
+            ],
         }
 
     def _number(self, image: np.ndarray, new: list[list[Any]], passing: dict[int, int]) -> int:
@@ -123,6 +127,10 @@ class JobReader:
             step, time_s, places = found
             return Frame(step, time_s, MappingProxyType({name: self.images[number] for name, number in places}))
 
+        def session(found: list[Any]) -> PastSession:
+            name, age_s, instruction, robot, person, frames = found
+            return PastSession(name, age_s, instruction, tuple(map(frame, frames)), robot, person)
+
         return MemorySnapshot(
             episode_id=data["episode_id"],
             step=data["step"],
@@ -130,4 +138,5 @@ class JobReader:
             recent=tuple(map(frame, data["recent"])),
             keyframes=tuple(map(frame, data["keyframes"])),
             past_subtasks=tuple(data["past_subtasks"]),
+            past_sessions=tuple(map(session, data["past_sessions"])),
         )

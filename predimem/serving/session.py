@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from memory_bank.store import NotOwner, StoredEpisode, StoredFailure
+from memory_bank.retrieval.from_store import history_of
+from memory_bank.store import NotOwner, StoredEpisode, StoredFailure, robot_of
 from predimem.agent.dual_system import DualSystemAgent
 from predimem.agent.worker import PlannerWorker
 from predimem.core.types import Frame, MemorySnapshot, Observation, Plan, Tick
@@ -26,6 +27,7 @@ from predimem.serving.trajectory import keep_rows
 from predimem.serving.watch import EpisodeWatch
 
 log = logging.getLogger(__name__)
+EARLIER = 16  # episodes of the robot that a memory of earlier sessions is told
 TRAJECTORY_ROWS = 100  # that are written at once
 TRAJECTORY_S = 10.0  # after which fewer are
 
@@ -120,6 +122,9 @@ class Session:
         warning = self._parts.doubt(prompt)
         self._planner.call_off()  # an answer to the episode before
         self._agent.reset(prompt, self.episode_id)
+        if store is not None and self._bank.recalls:
+            robot = stored.robot if stored is not None else request.robot_id or robot_of(self.episode_id)
+            self._agent.recall(history_of(store, robot, without_episode=self.episode_id, most=EARLIER))
         self.watch.begin()
         self._planner.go_on()
         self._hold.release()

@@ -30,7 +30,7 @@ def test_benchmarks_are_found_by_name_by_file_and_by_module() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("robo", "unknown benchmark 'robo'; there are: mikasa, arena, robomme, base"),
+        ("robo", "unknown benchmark 'robo'; there are: mikasa, arena, robomme, base, interference"),
         ("nowhere.py", "there is no file nowhere.py"),
         ("predimem.nowhere:X", "there is no module .predimem.nowhere., .*path/to/file.py:NAME"),
         ("predimem.core.seeds:X", "predimem.core.seeds defines no 'X'; it defines: check_training_seed"),

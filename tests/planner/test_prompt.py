@@ -9,7 +9,7 @@ import pytest
 
 from planner.prompt import IMAGE_TAG, PromptConfig, chat_messages, render_prompt, size_images
 from planner.replay import Replay
-from predimem.core.types import Frame, MemorySnapshot
+from predimem.core.types import Frame, MemorySnapshot, PastSession
 from tests.planner.builders import INSTRUCTION, MEMORY, PROMPT
 
 
@@ -101,3 +101,24 @@ def test_image_tokens_match_between_prompt_and_processor(processor, episodes):
     inputs = processor(text=[text], images=size_images(prompt.images, PROMPT), do_resize=False, return_tensors="pt")
     assert inputs["image_grid_thw"].tolist() == [[1, 4, 4]] * 6  # 64 px, patches of 16
     assert int((inputs["input_ids"] == processor.image_token_id).sum()) == 6 * 4
+
+
+def test_earlier_sessions_are_a_section_of_their_own_before_the_keyframes(episodes):
+    snapshot = Replay(episodes[0], MEMORY, [0])[7]
+    old = Replay(episodes[1], MEMORY, [])[3].recent
+    past = PastSession("s1", 2.2 * 86_400, "Put it away.", old, person="Anna")
+    config = replace(PROMPT, past_sessions=True)
+    prompt = render_prompt(replace(snapshot, past_sessions=(past,)), config)
+    assert prompt.messages[1]["content"].split("\n")[2:6] == [
+        "Keyframes of an earlier session, oldest first (2 days ago, with Anna; the task was: Put it away.):",
+        "0.1 s: <image><image>",
+        "0.1 s: <image><image>",
+        "Historical keyframes, oldest first:",
+    ]
+    assert np.array_equal(prompt.images[0], episodes[1].images["base_camera"][2])
+    assert prompt.messages[1]["content"].count(IMAGE_TAG) == len(prompt.images) == 10
+    assert "Keyframes of earlier sessions that fit this task." in prompt.messages[0]["content"]
+    none = render_prompt(snapshot, config).messages[1]["content"]
+    assert "Earlier sessions: none that fits.\nHistorical keyframes" in none
+    without = render_prompt(replace(snapshot, past_sessions=(past,)), PROMPT)
+    assert without.messages == render_prompt(snapshot, PROMPT).messages  # a planner that was not trained with them

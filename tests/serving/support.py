@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from memory_bank import MemoryConfig
+from memory_bank.retrieval import SessionMemory
 from predimem.core.types import ActionChunk, MemorySnapshot, Observation, Plan
 from predimem.serving.config import ServeConfig
 from predimem.serving.known_tasks import KnownTasks
@@ -37,6 +38,7 @@ HORIZON = 8
 class MarkPlanner:
     """The subtask is the red value of the newest image; values from 200 on are nominated as keyframes.
 
+    It adds the red value of the newest image of earlier sessions, where it is shown some.
     Images of value 100 are slow, of 101 raise, of 102 end the process.
     """
 
@@ -52,7 +54,14 @@ class MarkPlanner:
         if newest == 102:
             os.kill(os.getpid(), signal.SIGKILL)
         nominated = tuple(step for step, mark in marks.items() if mark >= 200)
-        return Plan(snapshot.episode_id, snapshot.step, f"mark {newest}", nominated, "{}")
+        earlier = [int(f.images[CAMERAS[0]][0, 0, 0]) for past in snapshot.past_sessions for f in past.frames]
+        after = f" after {earlier[-1]}" if earlier else ""
+        return Plan(snapshot.episode_id, snapshot.step, f"mark {newest}{after}", nominated, "{}")
+
+
+def all_sessions(config: MemoryConfig) -> SessionMemory:
+    """A memory that shows all earlier sessions."""
+    return SessionMemory(config, select="uncapped")
 
 
 class StepPolicy:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
 
-from predimem.core.types import Frame, MemorySnapshot
+from predimem.core.types import Frame, MemorySnapshot, PastSession
 from predimem.serving.planner_wire import Job, JobReader, JobWriter
 
 PIXELS = 64 * 64 * 3
@@ -31,6 +32,18 @@ def test_what_arrives_is_what_was_sent():
         for ours, theirs in zip((*sent.recent, *sent.keyframes), (*got.recent, *got.keyframes), strict=True):
             assert (ours.step, ours.time_s) == (theirs.step, theirs.time_s)
             assert np.array_equal(ours.images["cam"], theirs.images["cam"])
+
+
+def test_earlier_sessions_cross_with_their_frames():
+    writer, reader = JobWriter(), JobReader()
+    past = PastSession("monday/3", 7200.0, "put it away", (frame(3), frame(4)), "r1", "Anna", np.zeros((2, 5)))
+    sent = replace(snapshot([frame(9)], []), past_sessions=(past,))
+    ((got,),) = (job.past_sessions for job in reader.read(writer.write(Job(asked=[sent]))).asked)
+    assert (got.name, got.age_s, got.instruction, got.robot, got.person) == (
+        "monday/3", 7200.0, "put it away", "r1", "Anna",
+    )  # fmt: skip
+    assert [f.step for f in got.frames] == [3, 4] and int(got.frames[1].images["cam"][0, 0, 0]) == 4
+    assert got.embeddings is None  # the planner's process has the tower
 
 
 def test_an_image_crosses_once_and_is_the_same_object_from_then_on():

@@ -16,6 +16,7 @@ import numpy as np
 from predimem.core.types import Observation, StepResult
 from predimem.envs.arena.achievements import UndueAchievements
 from predimem.envs.arena.attempts import FailedAttempts
+from predimem.envs.arena.task import Task
 
 VERSION = "1.1"  # to be raised whenever a task, a predicate or the scene changes so that figures change
 CONTROL_HZ = 20.0
@@ -30,8 +31,8 @@ def benchmark_version() -> str:
     return ", ".join([f"arena {VERSION}", *(f"{name} {importlib.metadata.version(name)}" for name in parts)])
 
 
-def make(task: str, control_mode: str, image_px: int, images: bool, inverse_kinematics: str) -> ArenaEnvironment:
-    """One world of the arena, by a task's name or file. inverse_kinematics: see `benchmark.ArenaOptions`."""
+def make(task: str | Task, control_mode: str, image_px: int, images: bool, inverse_kinematics: str) -> ArenaEnvironment:
+    """One world of the arena, by a task, its name or its file. inverse_kinematics: see `benchmark.ArenaOptions`."""
     from predimem.envs.arena import registration
 
     driven = control_mode == "pd_ee_delta_pose" and inverse_kinematics == "predimem"

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from datagen.keyframes import extract_keyframes
+from predimem.agent.own_planner import weights_of
 from predimem.agent.runtime import run_episode
 from predimem.core.interfaces import Agent, Subscriber
 from predimem.core.own_code import code_hash
@@ -74,6 +75,8 @@ class BenchmarkPlayer:
             agents[name]["weights"] = {model: weights_hash(weights_folder(root, model)) for model in config.weights}
             if config.has_own_planner:
                 agents[name]["weights"][config.planner] = code_hash(config.planner)
+                used = weights_of(config.planner, config.planner_options)
+                agents[name]["weights"] |= {folder.name: weights_hash(folder) for folder in used}
             agents[name] |= memory_code(config, root)
         files = {name: task_record(path) for name, path in play.pop("task_files").items()}
         return {

@@ -1,0 +1,41 @@
+"""The history of a robot from the memory store, which keeps what it saw across episodes, days and restarts."""
+
+from __future__ import annotations
+
+import time
+from itertools import groupby
+
+from memory_bank.store import MemoryStore, Scope, StoredKeyframe
+from predimem.core.types import History, PastSession
+
+MOST = 64  # episodes that are looked at; older ones are not
+
+
+def history_of(
+    store: MemoryStore, robot: str, without_episode: str | None = None, most: int = MOST, now_s: float | None = None
+) -> History:
+    """What a robot nominated in its last `most` episodes, each as a session of its own, oldest first.
+
+    An episode is the shortest stretch of a robot's time that has one instruction, so that a session of the store with
+    several episodes is several here; their names are `session/episode`. Embeddings are left to the memory: those of
+    the store have length 1, and the gate takes a mean away from raw ones.
+
+    without_episode: leaves out one, such as the one that is played. now_s: seconds since 1970, for the ages.
+    """
+    now = time.time() if now_s is None else now_s
+    kept = store.keyframes(Scope(robot=robot, without_episode=without_episode, nominated=True))
+    newest = list(dict.fromkeys(keyframe.key for keyframe in kept))[:most]
+    kept = sorted((k for k in kept if k.key in set(newest)), key=lambda k: (-newest.index(k.key), k.step))
+    sessions = [_session(store, list(of_one), now) for _, of_one in groupby(kept, key=lambda k: k.key)]
+    return History(tuple(sessions), robot)
+
+
+def _session(store: MemoryStore, keyframes: list[StoredKeyframe], now_s: float) -> PastSession:
+    last = keyframes[-1]
+    return PastSession(
+        name=f"{last.session}/{last.episode_id}",
+        age_s=max(0.0, now_s - max(keyframe.at_s for keyframe in keyframes)),
+        instruction=last.instruction,
+        frames=tuple(store.frame(keyframe.key, keyframe.step) for keyframe in keyframes),
+        robot=last.robot,
+    )

@@ -1,0 +1,154 @@
+"""Records the sessions that histories are made of, once, and keeps them in a folder.
+
+A session is an episode of a lesson's task, played by the arena's scripted oracle. What is kept is what a planner would
+nominate: its first image, the image at the end of each stage, and that in which a pour begins, which leaves no trace
+afterwards. Nothing is said of the subtasks: it is a demonstration, and what it shows has to be seen.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from predimem.core.files import AtomicWrite
+from predimem.core.seeds import EVALUATION_SEEDS_FROM
+from predimem.core.types import Frame
+from predimem.envs.arena import suite
+from predimem.envs.arena.layout import draw_layout
+from predimem.envs.arena.task import Task
+from predimem.envs.benchmark import load_expert
+from predimem.envs.interference.families import Family
+
+VERSION = "1"  # to be raised whenever a recorded session would come out otherwise
+ORACLE = "datagen.experts.arena:oracle"
+FIRST_SEEDS = {"training": 80_000, "evaluation": EVALUATION_SEEDS_FROM}
+SEEDS_A_SESSION = 100  # a session is of one of so many seeds, the first with its value in which the oracle succeeds
+
+Split = Literal["training", "evaluation"]
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """A recorded session, or the first view of a test, which has one frame."""
+
+    instruction: str
+    frames: tuple[Frame, ...]
+
+
+class SessionPool:
+    """Gives recorded sessions; those that are missing are recorded, which needs a renderer.
+
+    folder: where they are kept; one process after the other may use it, and several at once record some twice.
+    split: sessions to train and choose thresholds on, or those of the benchmark; they share no seed.
+    """
+
+    def __init__(self, folder: str | Path, image_px: int = 128, split: Split = "evaluation"):
+        self._folder = Path(folder) / f"{VERSION}-{image_px}px" / split
+        self._image_px, self._split = image_px, split
+        self._known: dict[tuple[str, int, int, str], Recorded] = {}
+        self._environments: dict[str, suite.ArenaEnvironment] = {}
+
+    def lesson(self, family: Family, value: int, number: int) -> Recorded:
+        """Session `number` of those that show `value`."""
+        return self._get(family, value, number, "lesson")
+
+    def view(self, family: Family, value: int, number: int) -> Recorded:
+        """What the robot sees at the start of a test, for those who train or measure without playing it."""
+        return self._get(family, value, number, "view")
+
+    def close(self) -> None:
+        for environment in self._environments.values():
+            environment.close()
+        self._environments = {}
+
+    def _get(self, family: Family, value: int, number: int, what: str) -> Recorded:
+        key = (family.name, value, number, what)
+        if key not in self._known:
+            path = self._folder / family.name / f"{what}-{value}-{number}.npz"
+            recorded = _read(path)
+            if recorded is None:
+                recorded = self._record(family, value, number, what)
+                _write(path, recorded)
+            self._known[key] = recorded
+        return self._known[key]
+
+    def _record(self, family: Family, value: int, number: int, what: str) -> Recorded:
+        tasks = family.lessons if what == "lesson" else family.tests
+        task = tasks[0] if len(tasks) == 1 else tasks[value]
+        variant = value if len(tasks) == 1 else 0
+        first = FIRST_SEEDS[self._split] + SEEDS_A_SESSION * number
+        environment = self._environment(task)
+        for seed in range(first, first + SEEDS_A_SESSION):
+            if draw_layout(task, seed).variant != variant:
+                continue
+            environment.reset(seed)
+            frames = [_look(environment, 0)] if what == "view" else _play(environment)
+            if frames is not None:
+                return Recorded(environment.instruction, tuple(frames))
+        raise RuntimeError(f"the oracle fails in {task.name} at all seeds from {first}: no session can be recorded")
+
+    def _environment(self, task: Task) -> suite.ArenaEnvironment:
+        if task.name not in self._environments:
+            made = suite.make(task, "pd_joint_pos", self._image_px, images=True, inverse_kinematics="predimem")
+            self._environments[task.name] = made
+        return self._environments[task.name]
+
+
+def seed_of(task: Task, variant: int, first: int) -> int:
+    """The first seed from `first` on at which the task has this variant."""
+    return next(s for s in range(first, first + 10_000) if draw_layout(task, s).variant == variant)
+
+
+def _play(environment: suite.ArenaEnvironment) -> list[Frame] | None:
+    """The keyframes of an episode of the oracle, from the reset on; None where it fails."""
+    oracle = load_expert(ORACLE)(environment)
+    oracle.reset()
+    progress = environment.simulation.progress
+    frames, before = [_look(environment, 0)], (0, 0)
+    for step in range(1, environment.horizon + 1):
+        result = environment.step(oracle.action())
+        now = int(progress.stage[0]), int(progress.tilted[0])
+        if now[0] > before[0] or now[1] > before[1]:
+            frames.append(_look(environment, step))
+        before = now
+        if result.terminated or result.truncated:
+            return frames if result.success else None
+    return None
+
+
+def _look(environment: suite.ArenaEnvironment, step: int) -> Frame:
+    seen = environment.simulation.observe("rgb")
+    images = {name: np.array(data["rgb"][0].cpu(), np.uint8) for name, data in seen.items()}
+    return _frame(step, images)
+
+
+def _frame(step: int, images: Mapping[str, np.ndarray]) -> Frame:
+    for image in images.values():
+        image.flags.writeable = False
+    return Frame(step, step / suite.CONTROL_HZ, dict(images))
+
+
+def _write(path: Path, recorded: Recorded) -> None:
+    steps = np.array([frame.step for frame in recorded.frames], np.int64)
+    cameras = {f"image:{c}": np.stack([f.images[c] for f in recorded.frames]) for c in recorded.frames[0].images}
+    with AtomicWrite(path, ".partial.npz") as partial:
+        np.savez_compressed(partial, instruction=np.array(recorded.instruction), steps=steps, **cameras)
+
+
+def _read(path: Path) -> Recorded | None:
+    """None where there is none, or one that cannot be read, which is recorded anew."""
+    if not path.is_file():
+        return None
+    try:
+        with np.load(path) as data:
+            cameras: dict[str, Any] = {n.removeprefix("image:"): data[n] for n in data.files if n.startswith("image:")}
+            steps, instruction = data["steps"].tolist(), str(data["instruction"])
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return None
+    frames = (_frame(step, {c: images[i].copy() for c, images in cameras.items()}) for i, step in enumerate(steps))
+    return Recorded(instruction, tuple(frames))

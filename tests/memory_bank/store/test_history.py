@@ -1,0 +1,29 @@
+"""What a robot nominated in earlier episodes comes out of the store as the history of its next one."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from memory_bank.retrieval.from_store import history_of
+from tests.memory_bank.store.conftest import Open
+from tests.memory_bank.store.made_up import image, keyframe, play
+
+
+def test_the_episodes_of_a_robot_are_its_history(opened: Open) -> None:
+    store = opened()
+    play(store, "left/1", (3, 8), "put it away", session="monday")
+    play(store, "left/2", (5,), "find it", session="monday")
+    key = play(store, "left/3", (1,), "find it again")
+    store.keep_frames(key, [keyframe("left/3", 4, nominated=False)])
+    play(store, "right/1", (2,), "find it")
+    past = history_of(store, "left", now_s=time.time() + 3600)
+    assert [session.name for session in past.sessions[:2]] == ["monday/left/1", "monday/left/2"]
+    assert [session.instruction for session in past.sessions] == ["put it away", "find it", "find it again"]
+    assert [[frame.step for frame in session.frames] for session in past.sessions] == [[3, 8], [5], [1]]
+    np.testing.assert_array_equal(past.sessions[0].frames[1].images["hand"], image("left/1", 8))
+    assert past.robot == "left" and all(session.robot == "left" for session in past.sessions)
+    assert all(3500 < session.age_s < 3700 for session in past.sessions)
+    assert [s.instruction for s in history_of(store, "left", "left/3", most=1).sessions] == ["find it"]
+    assert history_of(store, "nobody").sessions == ()

@@ -1,0 +1,91 @@
+"""The planner of earlier sessions: what it reads, that it learns, and that what it has learned is kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from planner.recall.examples import SCALARS, WORD_CELLS, Shown, Tokens, tokens_of, word_cells
+from planner.recall.model import CONFIG, RecallConfig, batch_of, load_model
+from planner.recall.train import RecallTraining, train_recall
+from predimem.agent.own_planner import weights_of
+from predimem.core.faults import SetupError
+
+DIM, ANSWERS = 8, ("left", "right")
+
+
+def drawn(rng: np.random.Generator) -> tuple[Tokens, int]:
+    """The session with the instruction "spoon" shows the answer by the sign of its first number; the other misleads."""
+    answer = int(rng.integers(2))
+    lesson = rng.normal(0, 0.1, (2, DIM)).astype(np.float32)
+    lesson[:, 0] = 1.0 if answer else -1.0
+    sessions = [Shown("the spoon", lesson)]
+    if rng.random() < 0.5:
+        other = -lesson if rng.random() < 0.5 else lesson
+        sessions.insert(int(rng.integers(2)), Shown("the mug", other))
+    return tokens_of(sessions, np.zeros(DIM, np.float32), "where is the spoon"), answer
+
+
+def test_tokens_say_which_session_is_the_newest_and_which_token_is_now() -> None:
+    sessions = [Shown("old task", np.ones((3, DIM), np.float32)), Shown("new task", 2 * np.ones((1, DIM), np.float32))]
+    tokens = tokens_of(sessions, np.zeros(DIM, np.float32), "now")
+    assert tokens.embeddings[:, 0].tolist() == [2, 1, 1, 1, 0]
+    assert tokens.scalars == pytest.approx(
+        np.array([[0, 0, 0], *([np.log(2), place, 0] for place in (0, 0.5, 1)), [0, 0, 1]]), abs=1e-6
+    )
+    assert np.array_equal(tokens.words[1], word_cells("old task")) and np.array_equal(
+        tokens.words[4], word_cells("now")
+    )
+    assert tokens.words.shape == (5, WORD_CELLS) and tokens.scalars.shape == (5, SCALARS)
+    assert tokens_of([], np.zeros(DIM, np.float32), "now").embeddings.shape == (1, DIM)
+
+
+@pytest.fixture(scope="module")
+def trained():
+    told: list[float] = []
+    training = RecallTraining(steps=150, batch=32, rate=3e-3, noise=0.1)
+    config = RecallConfig(DIM, ANSWERS, width=32, layers=1)
+    model = train_recall(config, training, np.zeros(DIM), np.ones(DIM), drawn, lambda step, loss: told.append(loss))
+    return model, told
+
+
+def right(model, count: int = 200) -> float:
+    rng = np.random.default_rng(99)
+    asked = [drawn(rng) for _ in range(count)]
+    with torch.inference_mode():
+        chosen = model(*batch_of([tokens for tokens, _ in asked])).argmax(-1)
+    return float((chosen == torch.tensor([answer for _, answer in asked])).float().mean())
+
+
+def test_it_learns_which_session_to_believe(trained) -> None:
+    model, told = trained
+    assert len(told) == 3 and told[-1] < 0.05 < told[0]
+    assert right(model) > 0.95
+
+
+def test_an_answer_does_not_depend_on_what_shares_its_batch(trained) -> None:
+    model, _ = trained
+    rng = np.random.default_rng(5)
+    short, long = tokens_of([], np.zeros(DIM, np.float32), "spoon"), drawn(rng)[0]
+    with torch.inference_mode():
+        together, alone = model(*batch_of([short, long])), model(*batch_of([short]))
+    assert torch.allclose(together[0], alone[0], atol=1e-5)
+
+
+def test_results_name_the_weights_that_it_reads() -> None:
+    folders = weights_of("planner.recall.answering:RecallPlanner", {})
+    assert [folder.name for folder in folders] == ["interference-reader", "arena-planner"]
+    assert weights_of("predimem.agent.baselines:InstructionPlanner", {}) == ()
+
+
+def test_it_is_kept_in_half_precision_and_read_again(trained, tmp_path: Path) -> None:
+    model, _ = trained
+    model.save(tmp_path)
+    again = load_model(tmp_path)
+    assert again.config == model.config and right(again) > 0.95
+    (tmp_path / CONFIG).write_text('{"embedding": 8}')
+    with pytest.raises(SetupError, match="predimem train interference"):
+        load_model(tmp_path)
