@@ -1,0 +1,25 @@
+"""Where a model runs, and with how many bits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+DTYPES = ("float32", "bfloat16", "float16")
+
+
+@dataclass(frozen=True)
+class Placement:
+    """device: as PyTorch calls it: `cpu`, `cuda`, `cuda:1`, ...
+    dtype: of weights and activations: `float32`, `bfloat16` or `float16`; null: float32 on the CPU, else bfloat16.
+    """
+
+    device: str = "cpu"
+    dtype: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.dtype not in (None, *DTYPES):
+            raise ValueError(f"dtype: expected one of {', '.join(DTYPES)}, or null, got {self.dtype!r}")
+
+    @property
+    def chosen_dtype(self) -> str:
+        return self.dtype or ("float32" if self.device == "cpu" else "bfloat16")
