@@ -44,7 +44,7 @@ class ActionExpert(nn.Module):
     ) -> Float[Tensor, "n h a"]:
         """hint: is added to the time's embedding, which conditions the norms (from `actor.tiny.locator`)."""
         n, horizon = noisy_actions.shape[:2]
-        condition = F.silu(self.time_mlp_in(time_embedding(time, self.config.width)))
+        condition = F.silu(self.time_mlp_in(time_embedding(time, self.config.width).to(noisy_actions.dtype)))
         condition = F.silu(self.time_mlp_out(condition))
         if hint is not None:
             condition = condition + hint

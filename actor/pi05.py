@@ -13,7 +13,7 @@ The prefix never sees the action tokens, so that it is computed once per observa
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import torch
@@ -95,6 +95,11 @@ class Prompted:
     token_mask: Bool[Tensor, "n l"]
     state: Float[Tensor, "b s"] | None = None
     pose: Float[Tensor, "b 9"] | None = None
+
+    def to(self, dtype: torch.dtype) -> Prompted:
+        """With all that is measured in another number format."""
+        state, pose = (None if x is None else x.to(dtype) for x in (self.state, self.pose))
+        return replace(self, images=self.images.to(dtype), state=state, pose=pose)
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,8 +213,9 @@ class Pi05(nn.Module):
     @torch.inference_mode()
     def sample(self, inputs: Prompted, noise: Float[Tensor, "n h a"], num_steps: int = 10) -> Float[Tensor, "n h a"]:
         """Action chunks, normalised as in training, from the given noise."""
-        prefix = self.encode(inputs)
-        return flow_matching.integrate(lambda x, t: self.velocity(prefix, x, t), noise, num_steps)
+        dtype = self.action_expert.action_in_proj.weight.dtype  # actions and times stay in float32 all the same
+        prefix = self.encode(inputs.to(dtype))
+        return flow_matching.integrate(lambda x, t: self.velocity(prefix, x.to(dtype), t), noise, num_steps)
 
     def _prompt(self, inputs: Prompted, groups: int) -> tuple[Tensor, Tensor]:
         """The prompt's embeddings [n, l, d] and mask, the state's token last, where there is one."""

@@ -91,10 +91,13 @@ class ActorPolicy:
             raise ObservationError(f"state: expected finite numbers, got {state[entry]} at entry {entry}")
 
 
-def load_policy(path: str | Path, seed: int = 0, num_steps: int | None = None, device: str = "cpu") -> ActorPolicy:
+def load_policy(
+    path: str | Path, seed: int = 0, num_steps: int | None = None, device: str = "cpu", dtype: str | None = None
+) -> ActorPolicy:
     """Read a weights folder. Raises ValueError (`WeightsError`) if it is missing, damaged or does not fit.
 
     num_steps: Euler steps; the folder's config decides if None.
+    device, dtype: where it runs, and in which number format (`predimem.core.placement.Placement`).
     """
     with stage("loading the actor"):
-        return ActorPolicy(load_actor(path, device), seed, num_steps, device)
+        return ActorPolicy(load_actor(path, device, getattr(torch, dtype or "float32")), seed, num_steps, device)

@@ -31,7 +31,6 @@ from planner.key_values import KeyValues
 from planner.parsing import parse_plan, subtask_probability
 from planner.prefixes import PrefixMemory
 from planner.reading import PromptReader, Question
-from predimem.core.placement import Placement
 from predimem.core.progress import stage
 from predimem.core.types import MemorySnapshot, Plan
 
@@ -214,7 +213,7 @@ def load_planner(
 ) -> QwenPlanner:
     """Loads a planner from an exported folder.
 
-    device, dtype: where it runs, and in which number format (`predimem.core.placement`).
+    device, dtype: where it runs, and in which number format (`predimem.core.placement.Placement`).
     caches: how much it remembers between answers.
     threads: torch keeps to so many threads in this process from then on; None leaves them as they are.
     spec: in place of the folder's (`planner.checkpoint.changed_spec`).
@@ -223,12 +222,12 @@ def load_planner(
     Raises PlannerCheckpointError if the folder, a file or a weight is missing, or a file is truncated.
     """
     with stage("loading the planner"):
-        model, processor, spec = _load(Path(path), Placement(device, dtype), threads, spec)
+        model, processor, spec = _load(Path(path), device, dtype, threads, spec)
         return QwenPlanner(model, processor, spec, caches, constrained)
 
 
 def _load(
-    folder: Path, placement: Placement, threads: int | None, spec: PlannerSpec | None
+    folder: Path, device: str, dtype: str | None, threads: int | None, spec: PlannerSpec | None
 ) -> tuple[Any, Any, PlannerSpec]:
     from safetensors import SafetensorError
     from transformers import AutoConfig, AutoProcessor, Qwen3VLForConditionalGeneration
@@ -244,14 +243,14 @@ def _load(
     spec = spec or read_spec(folder)
     if not (folder / "config.json").is_file():  # the library would draw a model of 8 billion weights
         raise PlannerCheckpointError(f"{folder / 'config.json'} not found: restore it, or export the planner again")
-    dtype = getattr(torch, placement.chosen_dtype)
+    chosen = getattr(torch, dtype or ("float32" if device == "cpu" else "bfloat16"))
     try:
         if spec.drawn_seed is not None:
             drawn = draw_model(AutoConfig.from_pretrained(folder, local_files_only=True), spec.drawn_seed)
-            loaded: Any = drawn.to(dtype), {"missing_keys": [], "mismatched_keys": []}
+            loaded: Any = drawn.to(chosen), {"missing_keys": [], "mismatched_keys": []}
         else:
             loaded = Qwen3VLForConditionalGeneration.from_pretrained(
-                folder, dtype=dtype, local_files_only=True, output_loading_info=True
+                folder, dtype=chosen, local_files_only=True, output_loading_info=True
             )
         model, info = loaded
         processor = AutoProcessor.from_pretrained(folder, local_files_only=True)
@@ -266,7 +265,7 @@ def _load(
             f"the planner in {folder} lacks {len(broken)} weights, first {broken[0]}: export it again"
         )
     _check_processor(folder, processor, model.config.image_token_id)
-    return model.to(placement.device), processor, spec
+    return model.to(device), processor, spec
 
 
 def _check_processor(folder: Path, processor: Any, image_token: int) -> None:

@@ -92,6 +92,7 @@ app.command("eval", rich_help_panel=EVALUATE)(evaluation.evaluate)
 app.command("harness", rich_help_panel=EVALUATE)(evaluation.harness)
 app.command("skills", rich_help_panel=EVALUATE)(skills.play_skills)
 app.command("serve", rich_help_panel=SERVE)(serve.serve)
+app.command("serve-planner", rich_help_panel=SERVE)(serve.serve_planner)
 app.add_typer(memory.app, name="memory", rich_help_panel=SERVE)
 
 

@@ -10,7 +10,8 @@ DTYPES = ("float32", "bfloat16", "float16")
 @dataclass(frozen=True)
 class Placement:
     """device: as PyTorch calls it: `cpu`, `cuda`, `cuda:1`, ...
-    dtype: of weights and activations: `float32`, `bfloat16` or `float16`; null: float32 on the CPU, else bfloat16.
+    dtype: of weights and activations: `float32`, `bfloat16` or `float16`. null: float32 for an actor, and for a planner
+    on the CPU; bfloat16 for a planner elsewhere.
     """
 
     device: str = "cpu"
@@ -19,7 +20,3 @@ class Placement:
     def __post_init__(self) -> None:
         if self.dtype not in (None, *DTYPES):
             raise ValueError(f"dtype: expected one of {', '.join(DTYPES)}, or null, got {self.dtype!r}")
-
-    @property
-    def chosen_dtype(self) -> str:
-        return self.dtype or ("float32" if self.device == "cpu" else "bfloat16")
