@@ -28,10 +28,8 @@ class CircuitBreaker:
                 return ""
             now_s = self._clock()
             if now_s < self._closed_at_s:
-                left_s = self._closed_at_s - now_s
-                return (
-                    f"{self._failures} requests in a row failed, the next one is sent in {left_s:.1f} s ({self._why})"
-                )
+                next_s = self._closed_at_s - now_s
+                return f"{self._failures} requests failed in a row, the next is sent in {next_s:.1f} s ({self._why})"
             self._closed_at_s = now_s + self._pause_s  # the others wait for how this one goes
             return ""
 

@@ -38,3 +38,7 @@ class PromptCounter:
         )
         images = sum((width // self._cell) * (height // self._cell) for width, height in sizes)
         return len(self._tokenizer(text).input_ids) - len(sizes) + images
+
+    def text(self, text: str) -> int:
+        """The tokens of a text, such as an answer."""
+        return len(self._tokenizer(text).input_ids)
