@@ -54,18 +54,17 @@ def test_a_planner_without_training_answers_in_the_format() -> None:
 
 
 def test_what_has_to_come_costs_no_pass() -> None:
-    """The shipped planner's answer `{"current_primitive":" watch ","keyframe_positions":[ 1 ]}` has two free places."""
-    folder = weights_folder(None, "planner")
-    free, kept = load_planner(folder), load_planner(folder, constrained=True)
-    asked = snapshot("planner", 1)
-    of_free, of_kept = passes(free), passes(kept)
-    assert free.plan(asked) == kept.plan(asked)
-    assert len(of_kept) < len(of_free)
-    assert sum(of_kept) <= sum(of_free) + len(of_kept)
-    of_kept.clear()
-    assert kept.plan(snapshot("planner", 2)).subtask is not None
-    again = kept.plan(asked)  # a guess that keeps to the grammar, too
-    assert again.subtask is not None and again.error is None
+    """In `{"current_primitive":" touch the cyan cube ","keyframe_positions":[ ]}` the shipped planner's tokens for the
+    skeleton are forced: they are read together with the token before them, or with the prompt."""
+    kept = load_planner(weights_folder(None, "planner"), constrained=True)
+    sizes = passes(kept)
+    for seed in range(3):
+        asked = snapshot("planner", seed)
+        sizes.clear()
+        plan = kept.plan(asked)
+        said = len(kept._last[asked.episode_id].tokens)
+        assert plan.error is None
+        assert len(sizes) <= said - 3  # without a grammar there would be as many as tokens
 
 
 def test_the_first_answer_and_a_guess_are_the_same() -> None:
