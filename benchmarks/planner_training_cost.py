@@ -195,7 +195,7 @@ def main() -> None:
     parser.add_argument("--base", help="folder with the config.json of the base; default: that of Qwen3-VL-8B")
     parser.add_argument("--timesteps", type=int, default=15, help="keyframes and window that a prompt shows on average")
     parser.add_argument("--image-px", type=int, default=256)
-    parser.add_argument("--images", type=int, default=260_000, help="different images of the training set")
+    parser.add_argument("--images", type=int, default=300_000, help="different images that the samples show")
     parser.add_argument("--utilisation", type=float, default=0.35, help="of the GPU's peak; an assumption")
     parser.add_argument("--peak", type=float, default=H100_FLOPS, help="operations a second of one GPU")
     args = parser.parse_args()

@@ -216,7 +216,7 @@ class EndpointPlanner:
             f"{self._config.url} read {counted} prompt tokens where training has {expected}, with {len(images)} images "
             f"of {images[0].width} x {images[0].height} px: its processor resizes images, or its chat template is "
             "another one. Let it serve the folder that `predimem train planner` exported, whose processor leaves such "
-            "images as they are, or start vLLM and SGLang with --mm-processor-kwargs / --mm-process-config "
+            "images as they are, or start vLLM with --mm-processor-kwargs "
             f'\'{{"size": {{"shortest_edge": {16 * cell}, "longest_edge": {65536 * cell}}}}}\' '
             "(docs/guides/planner-backends.md)"
         )
