@@ -63,6 +63,7 @@ def walk(config: TrainConfig, held_out: Sequence[Episode]) -> dict[str, Any]:
     from planner.decoding import load_planner
     from planner.endpoint import EndpointConfig, EndpointPlanner
     from planner.evaluate import replay_planner
+    from planner.swift_command import last_checkpoint
     from planner.train import train
     from predimem.serving.planner_server import PlannerServer, PlannerServerConfig
 
@@ -73,7 +74,9 @@ def walk(config: TrainConfig, held_out: Sequence[Episode]) -> dict[str, Any]:
     began_s = time.perf_counter()
     exported = train(recipe)
     trained_s = time.perf_counter() - began_s
-    state = json.loads(next(iter(sorted(out.glob("sft/checkpoint-*/trainer_state.json")))).read_text())
+    last = last_checkpoint(out / "sft")
+    assert last is not None
+    state = json.loads((last / "trainer_state.json").read_text())
     planner = load_planner(exported)
     scores = replay_planner(planner, held_out, planner.spec.memory)
     server = PlannerServer(PlannerServerConfig(str(exported)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import shutil
 import urllib.error
 import urllib.request
@@ -21,10 +22,13 @@ from planner.decoding import load_planner
 from planner.endpoint import EndpointConfig, EndpointError, EndpointPlanner
 from predimem.agent.config import AgentConfig
 from predimem.core.faults import setup_fault
+from predimem.core.placement import Placement
 from predimem.core.types import Frame, MemorySnapshot
 from predimem.core.weight_files import weights_folder
 from predimem.evaluation.run.config import PlayConfig
 from predimem.pipelines.shared_planners import shared_planners
+from predimem.serving.config import ModelsConfig
+from predimem.serving.models import make_served
 
 FOLDER = weights_folder(None, "planner")
 CAMERAS = ("base_camera", "hand_camera")
@@ -78,6 +82,19 @@ def test_answers_are_those_of_the_planner_in_process(url: str, constrained: bool
         assert replace(got, confidence=None) == replace(expected, confidence=None)
         assert got.confidence == pytest.approx(expected.confidence, abs=2e-6)
         assert expected.confidence is not None or not constrained
+
+
+def test_a_server_of_robots_asks_it(url: str) -> None:
+    """`models: {planner_endpoint: {url: ...}}`: the planner's folder tells all but the weights."""
+    served = make_served(ModelsConfig(planner_endpoint=EndpointConfig(url), memory={"keyframe_capacity": 3}))
+    assert served.make_planner is not None and served.memory.keyframe_capacity == 3
+    planner = pickle.loads(pickle.dumps(served.make_planner))()  # it is made in another process
+    assert isinstance(planner, EndpointPlanner) and planner.spec.memory == served.memory
+    assert planner.plan(next(snapshots(1))).text
+    with pytest.raises(ValueError, match="leave planner_on out"):
+        ModelsConfig(planner_endpoint=EndpointConfig(url), planner_on=Placement("cuda"))
+    with pytest.raises(ValueError, match="constrained: it is for a planner with weights"):
+        ModelsConfig(planner="instruction", constrained=True)
 
 
 def test_several_robots_are_asked_about_at_once(url: str) -> None:
