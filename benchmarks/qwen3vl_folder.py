@@ -23,8 +23,10 @@ SPECIAL = (
 PATCH, MERGE = 16, 2
 
 
-def make_qwen3vl_folder(folder: Path, seed: int = 0, hidden: int = 32, layers: int = 2, vision_layers: int = 2) -> None:
-    """Write config.json, weights, tokenizer, chat template and processor."""
+def make_qwen3vl_folder(
+    folder: Path, seed: int = 0, hidden: int = 32, layers: int = 2, vision_hidden: int = 32, vision_layers: int = 2
+) -> None:
+    """Write config.json, weights, tokenizer, chat template and processor. hidden, vision_hidden: multiples of 32."""
     import torch
     from transformers import (
         Qwen2VLImageProcessor,
@@ -59,8 +61,8 @@ def make_qwen3vl_folder(folder: Path, seed: int = 0, hidden: int = 32, layers: i
         },
         vision_config={
             "depth": vision_layers,
-            "hidden_size": 32,
-            "intermediate_size": 64,
+            "hidden_size": vision_hidden,
+            "intermediate_size": 2 * vision_hidden,
             "num_heads": 2,
             "patch_size": PATCH,
             "spatial_merge_size": MERGE,

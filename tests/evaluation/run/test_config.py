@@ -171,7 +171,7 @@ def test_where_models_ran_is_part_of_the_provenance_and_can_be_played_again() ->
     assert again.planner_endpoints == {"arena-planner": EndpointConfig("http://gpu:8000/v1")}
     assert again.planner_caches.half_features
     assert PlayConfig(shared_planner=True, planner_endpoints={"a": endpoint}).compute == {}
-    with pytest.raises(ConfigError, match="dtype: expected one of float32"):
+    with pytest.raises(ValueError, match="dtype: expected one of float32"):
         from_dict(PlayConfig, {"planner_on": {"dtype": "int8"}})
 
 
