@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from planner.endpoint import EndpointConfig
 from predimem.core.faults import SetupError
@@ -15,7 +16,9 @@ from predimem.core.weight_files import weights_folder
 from predimem.evaluation.run.config import PlayConfig
 from predimem.jobs.pool import WorkerGone
 from predimem.jobs.processes import LOG, ProcessHandle
-from predimem.serving.planner_server import PlannerServerConfig, PlannerServerHandler
+
+if TYPE_CHECKING:
+    from predimem.serving.planner_server import PlannerServerConfig
 
 PATIENCE_S = 600.0  # all workers may ask at the same time
 
@@ -29,6 +32,8 @@ def shared_planners(play: PlayConfig, out: Path) -> Iterator[PlayConfig]:
     if not play.shared_planner:
         yield play
         return
+    from predimem.serving.planner_server import PlannerServerConfig  # needs the extra `serve`
+
     names = {config.planner: config for config in play.agent_configs.values() if config.planner in config.weights}
     with ExitStack() as started:
         urls = {}
@@ -45,6 +50,8 @@ def shared_planners(play: PlayConfig, out: Path) -> Iterator[PlayConfig]:
 
 @contextmanager
 def _server(config: PlannerServerConfig, out: Path) -> Iterator[str]:
+    from predimem.serving.planner_server import PlannerServerHandler
+
     out.mkdir(parents=True, exist_ok=True)
     handle = ProcessHandle(partial(PlannerServerHandler, config), str(out / LOG))
     try:
