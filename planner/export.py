@@ -114,9 +114,10 @@ def _merged(source: Path, base: Path, dtype: torch.dtype) -> Qwen3VLForCondition
     from peft import PeftModel
 
     whole: Any = PrediMemForConditionalGeneration.from_pretrained(base, dtype=torch.float32)
-    merged: Any = PeftModel.from_pretrained(whole, str(source)).merge_and_unload()
+    adapted: Any = PeftModel.from_pretrained(whole, str(source))
+    merged = adapted.merge_and_unload()
     weights = {name: tensor for name, tensor in merged.state_dict().items() if not name.startswith(HEAD)}
-    plain = Qwen3VLForConditionalGeneration(merged.config)
+    plain: Any = Qwen3VLForConditionalGeneration(merged.config)
     missing, unexpected = plain.load_state_dict(weights, strict=False)
     if missing or unexpected:
         raise RuntimeError(f"{source}: after merging, {[*missing, *unexpected][0]} does not fit Qwen3-VL")

@@ -91,7 +91,7 @@ class PlannerMetrics(EvalMetrics):
     """`planner.answer_metrics` at every validation."""
 
     def compute_metrics(self, eval_prediction: Any) -> dict[str, float]:
-        tokenizer = self.trainer.template.tokenizer
+        tokenizer: Any = self.trainer.template.tokenizer
         scores = answer_scores(eval_prediction.predictions, eval_prediction.label_ids, tokenizer.decode)
         return asdict(scores)
 
