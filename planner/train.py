@@ -2,7 +2,8 @@
 
     vision   pretrain the tiny tower on frames (skipped for a pretrained base)
     base     tokenizer, config and initial weights, as a Hugging Face folder
-    data     the SFT JSONL, that of the validation, and the lengths of their samples
+    data     the SFT JSONL, and that of the validation
+    lengths  how long their samples are; too long ones are refused
     features the tower's features of their images (with `feature_table`)
     sft      `swift sft` with the project's plug-in
     export   the planner without its head, and `predimem.json`; one that was never trained is stored as its seed
@@ -79,6 +80,7 @@ def train(
         run.base()
         if config.sft.epochs > 0:
             run.data()
+            run.lengths()
             run.features()
             run.sft()
         run.export()
@@ -202,8 +204,11 @@ class _Run:
         for jsonl in self._jsonls():
             if not jsonl.is_file():
                 write_validation_data(jsonl.parent, self.episodes, *about, config.sft.eval_samples, images)
+
+    def lengths(self) -> None:
+        for jsonl in self._jsonls():
             if not jsonl.with_name(LENGTHS).is_file():
-                check_lengths(jsonl, self.out / "base", config.prompt, config.sft.max_length)
+                check_lengths(jsonl, self.out / "base", self.config.prompt, self.config.sft.max_length)
 
     def features(self) -> None:
         folder = self._features
