@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from actor.engine.config import EngineConfig
+from actor.engine.config import PRECISIONS, EngineConfig
 from actor.engine.sampler import make_sampler
 from actor.preprocess import Preprocessor
 from actor.real_time import Continuation, Method
@@ -147,14 +148,21 @@ def load_policy(
     seed: int = 0,
     num_steps: int | None = None,
     device: str = "cpu",
+    dtype: str | None = None,
     engine: EngineConfig | None = None,
 ) -> ActorPolicy:
     """Read a weights folder. Raises ValueError (`WeightsError`) if it is missing, damaged or does not fit, and where
     the engine cannot be had.
 
     num_steps: Euler steps; the folder's config decides if None. engine: how the model is run; None: plainly.
+    device, dtype: where it runs, and in which number format (`predimem.core.placement.Placement`); without a dtype the
+        engine says it.
     """
     engine = engine or EngineConfig()
-    dtype = torch.bfloat16 if engine.dtype == "bfloat16" else torch.float32
+    if dtype is not None:
+        if dtype not in PRECISIONS:
+            raise ValueError(f"an actor runs in {' or '.join(PRECISIONS)}, got dtype: {dtype}")
+        engine = replace(engine, dtype=dtype)
     with stage("loading the actor"):
-        return ActorPolicy(load_actor(path, device, dtype), seed, num_steps, device, engine)
+        actor = load_actor(path, device, getattr(torch, engine.dtype))
+        return ActorPolicy(actor, seed, num_steps, device, engine)

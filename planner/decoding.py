@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +20,16 @@ import torch
 from jinja2 import TemplateError
 
 from planner.caches import MB, CacheConfig
+from planner.chat import Chat, ChatAnswer
 from planner.checkpoint import PlannerCheckpointError, PlannerSpec, draw_model, read_spec
+from planner.constraint import AnswerGrammar, AnswerMatcher
 from planner.feature_memory import FeatureMemory
 from planner.forward import Interrupted, TextForward
 from planner.greedy import Decoded, greedy_decode
 from planner.image_features import ImageReader
-from planner.inputs import InputReader
+from planner.inputs import InputReader, Inputs
 from planner.key_values import KeyValues
-from planner.parsing import parse_plan, subtask_characters
+from planner.parsing import parse_plan, subtask_probability
 from planner.prefixes import PrefixMemory
 from planner.reading import PromptReader, Question
 from predimem.core.progress import stage
@@ -45,10 +48,18 @@ class QwenPlanner:
     """Implements `StreamingPlanner` with greedy decoding. It serves one call at a time.
 
     caches: how much it remembers between answers.
+    constrained: answers are kept to the JSON asked for, and to the subtasks that the planner was trained to name.
     """
 
-    def __init__(self, model: Any, processor: Any, spec: PlannerSpec, caches: CacheConfig | None = None):
-        self.spec = spec
+    def __init__(
+        self,
+        model: Any,
+        processor: Any,
+        spec: PlannerSpec,
+        caches: CacheConfig | None = None,
+        constrained: bool = False,
+    ):
+        self.spec, self.constrained = spec, constrained
         self._model, self._processor, self.caches = model.eval(), processor, caches or CacheConfig()
         self._tokenizer = processor.tokenizer
         self._end = processor.tokenizer.convert_tokens_to_ids(_END)
@@ -60,12 +71,13 @@ class QwenPlanner:
         self._forward = TextForward(model)
         self._prefixes = PrefixMemory(self.caches.prefix_mb * MB, lambda: KeyValues.of(model))
         self._reader = PromptReader(self._forward, self._images)
+        self._grammar: AnswerGrammar | None = self._make_grammar() if constrained else None
         self._last: dict[str, _LastAnswer] = {}
         self._episodes: OrderedDict[str, None] = OrderedDict()  # the last one that was asked about comes last
 
     def with_spec(self, spec: PlannerSpec) -> QwenPlanner:
         """A planner of the same weights with another prompt (`planner.checkpoint.changed_spec`)."""
-        return QwenPlanner(self._model, self._processor, spec, self.caches)
+        return QwenPlanner(self._model, self._processor, spec, self.caches, self.constrained)
 
     def plan(self, snapshot: MemorySnapshot) -> Plan:
         """The plan for a snapshot. An answer that is not the JSON asked for becomes `Plan.error`."""
@@ -80,10 +92,8 @@ class QwenPlanner:
         with torch.inference_mode():
             questions = [self._question(snapshot) for snapshot in snapshots]
             guesses = [self._guess(snapshot) for snapshot in snapshots]
-            answers = greedy_decode(self._reader, questions, self._end, self.spec.max_new_tokens, guesses)
-            for question in questions:
-                self._reader.keep(question)
-            self._tidy()
+            matchers = [self._grammar and self._grammar(len(snapshot.recent)) for snapshot in snapshots]
+            answers = self._decode(questions, self.spec.max_new_tokens, guesses, matchers)
         for snapshot, answer in zip(snapshots, answers, strict=True):
             self._last[snapshot.episode_id] = _LastAnswer(snapshot.step, answer.tokens)
         return [self._plan(answer, snapshot) for answer, snapshot in zip(answers, snapshots, strict=True)]
@@ -96,6 +106,27 @@ class QwenPlanner:
         with torch.inference_mode():
             images = self._images(pictures, robot="")
         return np.stack([image.merged.float().cpu().numpy().ravel() for image in images]).reshape(len(frames), -1)
+
+    def answer(self, chats: Sequence[Chat]) -> list[ChatAnswer]:
+        """Answers prompts that were rendered elsewhere, in one batch, by greedy decoding.
+
+        Raises ValueError where a prompt has another number of images than of places for them, or a schema that cannot
+        be kept to.
+        """
+        if len({chat.robot for chat in chats}) < len(chats):
+            return [answer for chat in chats for answer in self.answer([chat])]
+        with torch.inference_mode():
+            inputs = [self._inputs.read(chat.messages, chat.images) for chat in chats]
+            questions = [self._asked(chat.robot, read) for chat, read in zip(chats, inputs, strict=True)]
+            longest = max(chat.max_new_tokens for chat in chats)
+            guesses = [last.tokens if (last := self._last.get(chat.robot)) else [] for chat in chats]
+            answers = self._decode(questions, longest, guesses, [self._matcher(chat.schema) for chat in chats])
+        for chat, decoded in zip(chats, answers, strict=True):
+            self._last[chat.robot] = _LastAnswer(0, decoded.tokens)
+        return [
+            self._chat_answer(decoded, chat.max_new_tokens, len(read.tokens))
+            for chat, read, decoded in zip(chats, inputs, answers, strict=True)
+        ]
 
     def prepare(self, snapshot: MemorySnapshot, interrupted: Callable[[], bool] = lambda: False) -> bool:
         """Read what the next prompt begins with: all but the newest timestep, the question and the answer.
@@ -126,10 +157,43 @@ class QwenPlanner:
         self._prefixes.trim()
 
     def _question(self, snapshot: MemorySnapshot, newest_is_missing: bool = False) -> Question:
-        self._episodes[snapshot.episode_id] = None
-        self._episodes.move_to_end(snapshot.episode_id)
-        inputs = self._inputs(snapshot, newest_is_missing)
-        return Question(snapshot.episode_id, inputs, self._prefixes.of(snapshot.episode_id))
+        return self._asked(snapshot.episode_id, self._inputs(snapshot, newest_is_missing))
+
+    def _asked(self, robot: str, inputs: Inputs) -> Question:
+        self._episodes[robot] = None
+        self._episodes.move_to_end(robot)
+        return Question(robot, inputs, self._prefixes.of(robot))
+
+    def _decode(
+        self,
+        questions: Sequence[Question],
+        max_new_tokens: int,
+        guesses: Sequence[Sequence[int]],
+        matchers: Sequence[AnswerMatcher | None],
+    ) -> list[Decoded]:
+        answers = greedy_decode(self._reader, questions, self._end, max_new_tokens, guesses, matchers)
+        for question in questions:
+            self._reader.keep(question)
+        self._tidy()
+        return answers
+
+    def _matcher(self, schema: dict[str, Any] | None) -> AnswerMatcher | None:
+        if schema is None:
+            return None
+        if self._grammar is None:
+            self._grammar = self._make_grammar()
+        return self._grammar.matching(schema)
+
+    def _make_grammar(self) -> AnswerGrammar:
+        vocabulary = self._model.config.text_config.vocab_size
+        return AnswerGrammar(self._tokenizer, vocabulary, self._end, self.spec.known_subtasks)
+
+    def _chat_answer(self, decoded: Decoded, limit: int, prompt_tokens: int) -> ChatAnswer:
+        tokens = decoded.tokens[:limit]
+        texts = [self._text(tokens[:count]) for count in range(1 + len(tokens))]
+        pieces = tuple(after[len(before) :] for before, after in pairwise(texts))
+        finished = len(decoded.tokens) < limit
+        return ChatAnswer(texts[-1], pieces, tuple(decoded.probabilities[:limit]), prompt_tokens, finished)
 
     def _guess(self, snapshot: MemorySnapshot) -> list[int]:
         """The tokens of this episode's last answer; none if the episode is played anew, which has to go as before."""
@@ -141,15 +205,8 @@ class QwenPlanner:
         return plan if plan.subtask is None else replace(plan, confidence=self._confidence(answer, plan.text))
 
     def _confidence(self, answer: Decoded, text: str) -> float:
-        """The probability of the subtask: that of all tokens that hold a part of it or the quote that ends it."""
-        start, end = subtask_characters(text)
-        confidence, before = 1.0, 0
-        for count, probability in enumerate(answer.probabilities, start=1):
-            after = len(self._text(answer.tokens[:count]))
-            if before < end and after > start:
-                confidence *= probability
-            before = after
-        return round(confidence, 6)  # the digits that do not depend on the machine
+        ends = [len(self._text(answer.tokens[:count])) for count in range(1, 1 + len(answer.tokens))]
+        return subtask_probability(text, ends, answer.probabilities)
 
     def _text(self, tokens: list[int]) -> str:
         return self._tokenizer.decode(tokens, skip_special_tokens=True)
@@ -161,22 +218,27 @@ def load_planner(
     caches: CacheConfig | None = None,
     threads: int | None = None,
     spec: PlannerSpec | None = None,
+    dtype: str | None = None,
+    constrained: bool = False,
 ) -> QwenPlanner:
-    """Loads a planner from an exported folder, in float32 on the CPU and in bfloat16 elsewhere.
+    """Loads a planner from an exported folder.
 
+    device, dtype: where it runs, and in which number format (`predimem.core.placement.Placement`).
     caches: how much it remembers between answers.
     threads: torch keeps to so many threads in this process from then on; None leaves them as they are.
     spec: in place of the folder's (`planner.checkpoint.changed_spec`).
+    constrained: see `QwenPlanner`.
 
     Raises PlannerCheckpointError if the folder, a file or a weight is missing, or a file is truncated.
     """
     with stage("loading the planner"):
-        return _load_planner(Path(path), device, caches, threads, spec)
+        model, processor, spec = _load(Path(path), device, dtype, threads, spec)
+        return QwenPlanner(model, processor, spec, caches, constrained)
 
 
-def _load_planner(
-    folder: Path, device: str, caches: CacheConfig | None, threads: int | None, spec: PlannerSpec | None
-) -> QwenPlanner:
+def _load(
+    folder: Path, device: str, dtype: str | None, threads: int | None, spec: PlannerSpec | None
+) -> tuple[Any, Any, PlannerSpec]:
     from safetensors import SafetensorError
     from transformers import AutoConfig, AutoProcessor, Qwen3VLForConditionalGeneration
     from transformers.utils import logging
@@ -191,14 +253,14 @@ def _load_planner(
     spec = spec or read_spec(folder)
     if not (folder / "config.json").is_file():  # the library would draw a model of 8 billion weights
         raise PlannerCheckpointError(f"{folder / 'config.json'} not found: restore it, or export the planner again")
-    dtype = torch.float32 if device == "cpu" else torch.bfloat16
+    chosen = getattr(torch, dtype or ("float32" if device == "cpu" else "bfloat16"))
     try:
         if spec.drawn_seed is not None:
             drawn = draw_model(AutoConfig.from_pretrained(folder, local_files_only=True), spec.drawn_seed)
-            loaded: Any = drawn.to(dtype), {"missing_keys": [], "mismatched_keys": []}
+            loaded: Any = drawn.to(chosen), {"missing_keys": [], "mismatched_keys": []}
         else:
             loaded = Qwen3VLForConditionalGeneration.from_pretrained(
-                folder, dtype=dtype, local_files_only=True, output_loading_info=True
+                folder, dtype=chosen, local_files_only=True, output_loading_info=True
             )
         model, info = loaded
         processor = AutoProcessor.from_pretrained(folder, local_files_only=True)
@@ -213,7 +275,7 @@ def _load_planner(
             f"the planner in {folder} lacks {len(broken)} weights, first {broken[0]}: export it again"
         )
     _check_processor(folder, processor, model.config.image_token_id)
-    return QwenPlanner(model.to(device), processor, spec, caches)
+    return model.to(device), processor, spec
 
 
 def _check_processor(folder: Path, processor: Any, image_token: int) -> None:

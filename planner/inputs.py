@@ -54,10 +54,14 @@ class InputReader:
     def __call__(self, snapshot: MemorySnapshot, newest_is_missing: bool = False) -> Inputs:
         """newest_is_missing: the newest timestep of the snapshot is still to come; its last one is a stop, too."""
         prompt = render_prompt(snapshot, self._prompt)
-        text = self._processor.apply_chat_template(
-            chat_messages(prompt.messages), tokenize=False, add_generation_prompt=True
-        )
-        tokens, pictures = self._processor.tokenizer(text).input_ids, self._reader.pictures(prompt.images)
+        return self.read(chat_messages(prompt.messages), prompt.images, newest_is_missing)
+
+    def read(
+        self, messages: Sequence[dict[str, Any]], images: Sequence[np.ndarray], newest_is_missing: bool = False
+    ) -> Inputs:
+        """messages: in the form of transformers' chat templates. Raises ValueError unless each image has its place."""
+        text = self._processor.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        tokens, pictures = self._processor.tokenizer(text).input_ids, self._reader.pictures(images)
         timestep = len(self._prompt.cameras) if self._prompt.grows_at_the_end else 0
         return lay_out(tokens, pictures, self._image_token, timestep, newest_is_missing)
 

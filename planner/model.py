@@ -73,6 +73,14 @@ def objective_of(config: Qwen3VLConfig) -> ObjectiveConfig:
     return from_dict(ObjectiveConfig, stored, where=f"config.json: {CONFIG_KEY}")
 
 
+@dataclass
+class PlannerOutput(Qwen3VLCausalLMOutputWithPast):
+    """Plain Qwen3-VL's output, and L_Pre, a field of its own: training in several processes takes an output apart and
+    makes it anew from its fields."""
+
+    aux_loss: Tensor | None = None
+
+
 class PrediMemForConditionalGeneration(Qwen3VLForConditionalGeneration):
     """Qwen3-VL with S2's loss. The vision tower, its mergers included, gets no gradient.
 
@@ -148,10 +156,7 @@ class PrediMemForConditionalGeneration(Qwen3VLForConditionalGeneration):
             predictive = self._predictive_loss(hidden, input_ids, features.pooler_output)
             loss = loss + self.objective.predictive_weight * predictive
         parts: dict[str, Any] = {"loss": loss, "logits": logits, "rope_deltas": outputs.rope_deltas}
-        result = Qwen3VLCausalLMOutputWithPast(**parts)
-        if predictive is not None:
-            result["aux_loss"] = predictive.detach()
-        return result
+        return PlannerOutput(**parts, aux_loss=None if predictive is None else predictive.detach())
 
     def _predictive_loss(self, hidden: Tensor, input_ids: Tensor, features: Sequence[Tensor]) -> Tensor:
         """L_Pre. hidden: [B, L, D]; features: per image the merger's output [n, Z]."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from predimem.core.types import MemorySnapshot, Plan
@@ -65,6 +66,20 @@ def subtask_characters(text: str) -> tuple[int, int]:
     if found is None:
         raise AnswerError("no current_primitive")
     return found.span(1)
+
+
+def subtask_probability(text: str, ends: Sequence[int], probabilities: Sequence[float]) -> float:
+    """The probability of the subtask: that of all tokens that hold a part of it or the quote that ends it.
+
+    text: an answer that can be parsed. ends: after each of its tokens, how many characters there are.
+    """
+    start, end = subtask_characters(text)
+    chance, before = 1.0, 0
+    for after, probability in zip(ends, probabilities, strict=True):
+        if before < end and after > start:
+            chance *= probability
+        before = after
+    return round(chance, 6)  # the digits that do not depend on the machine
 
 
 def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -7,10 +7,13 @@ ms-swift only needs to know which class to load and which token stands for an im
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
+from swift.metrics import eval_metrics_map
+from swift.metrics.base import EvalMetrics
 from swift.model import Model, ModelArch, ModelGroup, ModelMeta, register_model
 from swift.model.models.qwen import Qwen2VLLoader, Qwen3VLLoader
 from swift.template import register_template
@@ -18,12 +21,23 @@ from swift.template.base import Template
 from swift.template.templates.qwen import Qwen3VLTemplate, QwenTemplateMeta
 from swift.template.utils import findall
 
+from planner.answer_metrics import answer_scores
+from planner.feature_shards import FeatureShards, is_sharded
 from planner.model import PrediMemForConditionalGeneration
-from planner.swift_command import FEATURES
+from planner.swift_command import FEATURES, METRIC
 from planner.tiny.feature_table import FeatureTable
 
 NAME = "predimem_vl"
-TABLE = FeatureTable(Path(os.environ[FEATURES])) if FEATURES in os.environ else None
+
+
+def _table() -> FeatureTable | FeatureShards | None:
+    if FEATURES not in os.environ:
+        return None
+    folder = Path(os.environ[FEATURES])
+    return FeatureShards(folder) if is_sharded(folder) else FeatureTable(folder)
+
+
+TABLE = _table()
 
 
 class PrediMemLoader(Qwen3VLLoader):
@@ -73,10 +87,24 @@ class PrediMemTemplate(Qwen3VLTemplate):
         return encoded
 
 
+class PlannerMetrics(EvalMetrics):
+    """`planner.answer_metrics` at every validation."""
+
+    def compute_metrics(self, eval_prediction: Any) -> dict[str, float]:
+        tokenizer: Any = self.trainer.template.tokenizer
+        scores = answer_scores(eval_prediction.predictions, eval_prediction.label_ids, tokenizer.decode)
+        return asdict(scores)
+
+    def preprocess_logits_for_metrics(self, logits: Any, labels: torch.Tensor) -> torch.Tensor:
+        """[B, K, V] -> [B, K]: the most likely tokens, without keeping the logits of the whole validation set."""
+        return (logits[0] if isinstance(logits, list | tuple) else logits).argmax(-1)
+
+
 def _path(image: Any) -> str:
     return image["path"] if isinstance(image, dict) else image
 
 
+eval_metrics_map[METRIC] = PlannerMetrics
 register_template(QwenTemplateMeta(NAME, template_cls=PrediMemTemplate, default_system=None))
 register_model(
     ModelMeta(

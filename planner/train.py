@@ -2,8 +2,9 @@
 
     vision   pretrain the tiny tower on frames (skipped for a pretrained base)
     base     tokenizer, config and initial weights, as a Hugging Face folder
-    data     the SFT JSONL
-    features the tower's features of its images (with `feature_table`)
+    data     the SFT JSONL, and that of the validation
+    lengths  how long their samples are; too long ones are refused
+    features the tower's features of their images (with `feature_table`)
     sft      `swift sft` with the project's plug-in
     export   the planner without its head, and `predimem.json`; one that was never trained is stored as its seed
 
@@ -16,94 +17,33 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from dataclasses import dataclass, field, replace
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from memory_bank import MemoryConfig
 from planner.checkpoint import PlannerSpec
 from planner.continuing import claim_features, extended_tokenizer, take_weights
-from planner.dataset import DatasetConfig, split_episodes, training_episodes
+from planner.dataset import split_episodes, training_episodes
 from planner.instructions import write_instructions
-from planner.model import ObjectiveConfig, PrediMemForConditionalGeneration
-from planner.prompt import PromptConfig, check_agreement, follow_memory
+from planner.model import PrediMemForConditionalGeneration
+from planner.sample_length import FILE_NAME as LENGTHS
+from planner.sample_length import check_lengths
 from planner.sft_run import libraries_write_to, run_swift
-from planner.swift_command import SftConfig, last_checkpoint, swift_command, swift_environment
-from planner.tiny.base import BaseConfig, link_pretrained_base, make_tiny_base, tiny_hf_config, tiny_processor
-from planner.tiny.vision import VisionConfig, pretrain_tower, sample_frames
+from planner.swift_command import Node, last_checkpoint, swift_command, swift_environment
+from planner.tiny.base import link_pretrained_base, make_tiny_base, tiny_hf_config, tiny_processor
+from planner.tiny.vision import pretrain_tower, sample_frames
 from planner.tiny.vision_readout import sample_steps
 from planner.tiny.vision_scenes import Scenes, scenes_of
-from planner.training_data import write_training_data
+from planner.train_config import TrainConfig
+from planner.training_data import write_training_data, write_validation_data
 from predimem.core.config import ConfigError, in_todays_words, load_config, to_dict
 from predimem.core.episodes import Episode
 from predimem.core.files import AtomicWrite
+from predimem.core.progress import stage
 from predimem.core.weight_files import INSTRUCTIONS_FILE
 
 LOG = "train.log"  # of ms-swift and its libraries
-
-
-@dataclass(frozen=True)
-class TrainConfig:
-    """A whole training. The defaults are the paper's; the recipes are in `configs/planner/`.
-
-    episodes: a folder of episodes, or several.
-    out: the folder for everything that the training makes.
-    seed: the seed of the data and of the weights that are drawn.
-    prompt: how the memory is put into words and images.
-    memory: which memory the planner has.
-    predictive_weight, answer_weight, cache_features: see `ObjectiveConfig`; its other fields follow from the prompt and
-        the tokenizer.
-    feature_table: run the tower once over every image of the training set, and keep its features in `vision.directory`,
-        with the images, for all trainings that share the tower. The tower is then exported as a file of its own.
-    base: the checkpoint that training starts from.
-    vision: the pretraining of a tiny tower; null leaves the tower as it is in the base.
-    dataset: which samples are drawn from the episodes.
-    sft: how ms-swift trains.
-    max_new_tokens: the longest answer that is decoded.
-    export_dtype: the number format of the exported weights.
-    continue_from: the folder of an exported planner of the same size. A tiny base begins with its weights, those of the
-        tower included: the tower is then not trained, and `vision.directory` holds features alone.
-    """
-
-    episodes: str | tuple[str, ...] = "runs/data/mikasa"
-    out: str = "runs/train/planner"
-    seed: int = 0
-    prompt: PromptConfig = field(default_factory=PromptConfig)
-    memory: MemoryConfig = field(default_factory=MemoryConfig)
-    predictive_weight: float = 0.1
-    answer_weight: float = 1.0
-    cache_features: bool = False
-    feature_table: bool = False
-    base: BaseConfig = field(default_factory=BaseConfig)
-    vision: VisionConfig | None = None
-    dataset: DatasetConfig = field(default_factory=DatasetConfig)
-    sft: SftConfig = field(default_factory=SftConfig)
-    max_new_tokens: int = 64
-    export_dtype: str = "float16"
-    continue_from: str | None = None
-
-    complete_data = staticmethod(follow_memory)
-
-    def __post_init__(self) -> None:
-        check_agreement(self.prompt, self.memory)
-        if self.base.pretrained is not None and self.vision is not None:
-            raise ValueError("vision pretraining is for a tiny base: set vision: null for a pretrained one")
-        if self.base.pretrained is not None and self.continue_from is not None:
-            raise ValueError("base.pretrained and continue_from both say where to start from: give one of them")
-        if self.feature_table and self.vision is None:
-            raise ValueError("feature_table needs a tower of our own, and the folder that it lies in: set vision")
-        if self.export_dtype not in ("float16", "bfloat16", "float32"):
-            raise ValueError(f"export_dtype must be float16, bfloat16 or float32, got {self.export_dtype!r}")
-
-    @property
-    def objective(self) -> ObjectiveConfig:
-        return ObjectiveConfig(
-            cameras=len(self.prompt.cameras),
-            window=self.prompt.recent_window,
-            predictive_weight=self.predictive_weight,
-            answer_weight=self.answer_weight,
-            cache_features=self.cache_features,
-        )
 
 
 def train(
@@ -112,8 +52,12 @@ def train(
     out: str | None = None,
     seed: int | None = None,
     dry_run: bool = False,
+    node: Node | None = None,
 ) -> Path:
     """Train a planner by a YAML config; the folder of the exported planner.
+
+    node: with `sft.nodes`, which one this is. They share the output folder; all but the first wait for its data, and
+    leave the export to it.
 
     With `dry_run` nothing is written and nothing trained: the `swift sft` command line is printed.
     Raises ConfigError if `out` holds a training by another config, EpisodeError or DatasetError for
@@ -122,17 +66,21 @@ def train(
     config = load_config(TrainConfig, config_path)
     changes = {"episodes": episodes, "out": out, "seed": seed}
     config = replace(config, **{name: value for name, value in changes.items() if value is not None})
-    run = _Run(config)
+    run = _Run(config, node)
     if dry_run:
         variables = [f"{name}={value}" for name, value in run.environment().items()]
         print(shlex.join(["env", *variables, *run.swift_command()]))
         return run.exported
     run.set_threads()
     run.claim()
+    if node is not None and node.rank > 0:
+        run.follow()
+        return run.exported
     with libraries_write_to(run.log):
         run.base()
         if config.sft.epochs > 0:
             run.data()
+            run.lengths()
             run.features()
             run.sft()
         run.export()
@@ -140,17 +88,22 @@ def train(
 
 
 class _Run:
-    def __init__(self, config: TrainConfig):
-        self.config = config
+    def __init__(self, config: TrainConfig, node: Node | None = None):
+        self.config, self.node = config, node
         self.out = Path(config.out)
         self.exported = self.out / "export"
-        self.log = self.out / LOG
+        self.log = self.out / (LOG if node is None or node.rank == 0 else f"train-node{node.rank}.log")
         self._episodes: list[Episode] | None = None
 
     def swift_command(self) -> list[str]:
-        out = self.out
-        data = out / "data" / "train.jsonl"
-        return swift_command(self.config.sft, out / "base", data, out / "sft", self.config.seed)
+        out, jsonls = self.out, self._jsonls()
+        validation = jsonls[1] if len(jsonls) > 1 else None
+        return swift_command(self.config.sft, out / "base", jsonls[0], out / "sft", self.config.seed, validation)
+
+    def _jsonls(self) -> list[Path]:
+        """The training's samples, and those of the validation where there is one."""
+        folder = self.out / "data"
+        return [folder / "train.jsonl", *([folder / "validation" / "train.jsonl"] * (self.config.sft.eval_samples > 0))]
 
     def set_threads(self) -> None:
         """On a CPU all stages keep to `sft.threads`, whatever OMP_NUM_THREADS says: on busy cores more of them spin."""
@@ -241,31 +194,60 @@ class _Run:
 
     def data(self) -> None:
         folder, config = self.out / "data", self.config
-        if (folder / "train.jsonl").is_file():
-            return
         batch_size = config.sft.batch_size if config.sft.group_lengths else None
         images = self._shared("pictures")
-        training, _ = split_episodes(self.episodes, config.dataset.validation_fraction)
-        write_instructions(folder, (episode.instruction for episode in training))
-        write_training_data(
-            folder, self.episodes, config.prompt, config.memory, config.dataset, config.seed, images, batch_size
-        )
+        about = (config.prompt, config.memory, config.dataset, config.seed)
+        if not (folder / "train.jsonl").is_file():
+            training, _ = split_episodes(self.episodes, config.dataset.validation_fraction)
+            write_instructions(folder, (episode.instruction for episode in training))
+            write_training_data(folder, self.episodes, *about, images, batch_size)
+        for jsonl in self._jsonls():
+            if not jsonl.is_file():
+                write_validation_data(jsonl.parent, self.episodes, *about, config.sft.eval_samples, images)
+
+    def lengths(self) -> None:
+        for jsonl in self._jsonls():
+            if not jsonl.with_name(LENGTHS).is_file():
+                check_lengths(jsonl, self.out / "base", self.config.prompt, self.config.sft.max_length)
 
     def features(self) -> None:
-        folder = self._shared("features")
+        folder = self._features
         if folder is None or (self.out / "sft" / "done").is_file():
             return
+        import torch
         from transformers import AutoProcessor
 
+        from planner.feature_shards import write_shards
         from planner.tiny.feature_table import add_features, images_of
 
-        model = PrediMemForConditionalGeneration.from_pretrained(self.out / "base")
         processor: Any = AutoProcessor.from_pretrained(self.out / "base")
-        images = images_of(self.out / "data" / "train.jsonl")
-        add_features(folder, images, model.model, processor.image_processor)
+        images = [image for jsonl in self._jsonls() for image in images_of(jsonl)]
+        if self.config.vision is not None:
+            model = PrediMemForConditionalGeneration.from_pretrained(self.out / "base")
+            add_features(folder, images, model.model, processor.image_processor)
+            return
+        on_gpu = self.config.sft.gpus > 0 and torch.cuda.is_available()
+        dtype = getattr(torch, self.config.sft.dtype)
+        model = PrediMemForConditionalGeneration.from_pretrained(self.out / "base", dtype=dtype)
+        model.model.to("cuda" if on_gpu else "cpu")  # type: ignore[arg-type]
+        write_shards(folder, images, model.model, processor.image_processor, self.config.prompt)
+
+    def follow(self) -> None:
+        """What a node does that is not the first: wait for the data on the shared disk, and train."""
+        done = self.out / "data" / "ready"
+        with stage("waiting for node 0, which makes the data"):
+            while not done.is_file():
+                time.sleep(2.0)
+        run_swift(self.swift_command(), {**os.environ, **self.environment()}, self.log)
 
     def environment(self) -> dict[str, str]:
-        return swift_environment(self.config.sft, self._shared("features"))
+        return swift_environment(self.config.sft, self._features, self.node)
+
+    @property
+    def _features(self) -> Path | None:
+        """The folder of the features of images, or None without `feature_table`."""
+        own = self.config.feature_table and self.config.vision is None
+        return (self.out / "features").resolve() if own else self._shared("features")
 
     def _shared(self, name: str) -> Path | None:
         """A folder that all trainings with this tower share, or None without a table of features."""
@@ -277,6 +259,7 @@ class _Run:
         if done.is_file():
             return
         environment = {**os.environ, **self.environment()}
+        (self.out / "data" / "ready").touch()
         run_swift(self.swift_command(), environment, self.log)
         done.touch()
 
@@ -300,4 +283,5 @@ class _Run:
         dtype = getattr(torch, config.export_dtype)
         listed = self.out / "data" / INSTRUCTIONS_FILE
         instructions = json.loads(listed.read_text()) if listed.is_file() else []
-        export_planner(checkpoint, self.exported, spec, dtype, config.feature_table, instructions)
+        shard = config.feature_table and config.vision is not None
+        export_planner(checkpoint, self.exported, spec, dtype, shard, instructions, self.out / "base")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from memory_bank import MemoryConfig
-from planner.dataset import DatasetConfig, SampleMaker, split_episodes
+from planner.dataset import DatasetConfig, DatasetError, SampleMaker, split_episodes
 from planner.growing_file import GrowingFile
 from planner.image_store import ImageStore
 from planner.prompt import PromptConfig, render_answer, render_prompt
@@ -59,6 +59,32 @@ def write_training_data(
         "episodes": _digest(training),
     }
     return write_jsonl(folder, samples, prompt, config, images, follows_from)
+
+
+def write_validation_data(
+    folder: Path,
+    episodes: Sequence[Episode],
+    prompt: PromptConfig,
+    memory: MemoryConfig,
+    config: DatasetConfig,
+    seed: int,
+    samples: int,
+    images: Path | None = None,
+) -> Path:
+    """The JSONL of `samples` samples of the episodes that are held out, each with its own memory.
+
+    Raises DatasetError if no episodes are held out.
+    """
+    _, held_out = split_episodes(episodes, config.validation_fraction)
+    if not held_out:
+        raise DatasetError(
+            f"sft.eval_samples is {samples}, and no episode is held out: raise dataset.validation_fraction, "
+            f"{config.validation_fraction}, or record more episodes of a task"
+        )
+    config = replace(config, samples=samples, counterfactual_probability=0.0)
+    return write_jsonl(
+        folder, SampleMaker(held_out, memory, config).draw(samples, random.Random(seed)), prompt, config, images
+    )
 
 
 def equally_long(samples: Iterator[Sample], batch_size: int, rng: random.Random) -> Iterator[Sample]:

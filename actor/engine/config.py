@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 Kind = Literal["plain", "fused", "openvino"]
 Precision = Literal["float32", "bfloat16"]
+PRECISIONS = get_args(Precision)
 
 
 @dataclass(frozen=True)

@@ -94,6 +94,7 @@ app.command("harness", rich_help_panel=EVALUATE)(evaluation.harness)
 app.command("skills", rich_help_panel=EVALUATE)(skills.play_skills)
 app.command("serve", rich_help_panel=SERVE)(serve.serve)
 app.add_typer(analyze.app, name="analyze", rich_help_panel=EVALUATE)
+app.command("serve-planner", rich_help_panel=SERVE)(serve.serve_planner)
 app.add_typer(memory.app, name="memory", rich_help_panel=SERVE)
 
 

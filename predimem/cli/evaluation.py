@@ -59,6 +59,13 @@ def evaluate(
         int | None, typer.Option(help="How many processes play side by side; each has its own simulator and models.")
     ] = None,
     weights: Weights = None,
+    device: Annotated[
+        str | None, typer.Option(help="Device that planner and actor run on, such as `cuda`; default: cpu.")
+    ] = None,
+    shared_planner: Annotated[
+        bool | None,
+        typer.Option(help="Let all workers share one process for each planner, in place of a copy in each."),
+    ] = None,
     time: Annotated[
         str | None, typer.Option(help="How time passes: `simulated` (default; runs can be repeated) or `real`.")
     ] = None,
@@ -100,6 +107,7 @@ def evaluate(
     given = {"tasks": None if tasks is None else split(tasks), "agents": None if agents is None else split(agents)}
     given |= {"benchmark": benchmark, "episodes": episodes, "seed_start": seed_start, "out": out, "workers": workers}
     play = {"weights": weights, "time.mode": time, "environment.rendering": rendering, "environment.image_px": image_px}
+    play |= {"planner_on.device": device, "actor_on.device": device, "shared_planner": shared_planner}
     play |= {"time.s1_latency_steps": s1_latency, "time.s2_latency_steps": s2_latency}
     given |= {"videos": videos, "clips": clips} | {f"play.{name}": value for name, value in play.items()}
     settings = evaluation_settings(config, given)
@@ -151,6 +159,7 @@ def play_settings(
     from predimem.evaluation.run.benchmark_player import BenchmarkPlayer
     from predimem.evaluation.run.evaluation import EvaluationConfig, errors_alone, run_evaluation
     from predimem.evaluation.run.names import task_files
+    from predimem.pipelines.shared_planners import shared_planners
 
     benchmark = load_benchmark(settings.benchmark)
     tasks = settings.tasks or benchmark.all_tasks()
@@ -182,7 +191,8 @@ def play_settings(
     warn_of_unseen(settings, tasks, play)
     play = replace(play, task_files=task_files(settings.benchmark, tasks))
     benchmark.prepare(bool(videos or settings.clips or any(play.images_every(agent) for agent in agents)))
-    results = run_evaluation(config, functools.partial(BenchmarkPlayer, play), benchmark.categories(tasks))
+    with shared_planners(play, Path(settings.out)) as shared:
+        results = run_evaluation(config, functools.partial(BenchmarkPlayer, shared), benchmark.categories(tasks))
     if told := errors_alone(results):
         raise SystemExit(f"predimem: {told}")
     return results

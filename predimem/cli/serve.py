@@ -42,6 +42,13 @@ def serve(
     device: Annotated[
         str | None, typer.Option(help="Device that the models run on, such as `cuda`; default: cpu.")
     ] = None,
+    planner_endpoint: Annotated[
+        str | None,
+        typer.Option(
+            help="OpenAI-compatible server that serves the planner, such as http://localhost:8000/v1; its weights are "
+            "then not loaded here."
+        ),
+    ] = None,
     weights: Weights = None,
     planner: Annotated[
         str | None,
@@ -82,6 +89,7 @@ def serve(
         "state.dir": state_dir,
         "state.store": store,
         "models.device": device,
+        "models.planner_endpoint.url": planner_endpoint,
         "models.weights": weights,
     }
     given |= {"models.planner": planner, "models.actor": actor}
@@ -95,3 +103,36 @@ def serve(
         run_cluster(settings, partial(make_served, settings.models))
         return
     run_server(settings, make_served(settings.models))
+
+
+def serve_planner(
+    planner: Annotated[
+        str, typer.Option(help="The planner's weights: a folder of --weights by its name, or any by its path.")
+    ] = "planner",
+    weights: Weights = None,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on, 0 for any free one.")] = 8100,
+    device: Annotated[str, typer.Option(help="Device that the planner runs on, such as `cuda`.")] = "cpu",
+    dtype: Annotated[
+        str | None, typer.Option(help="float32, bfloat16 or float16; default: float32 on the CPU, else bfloat16.")
+    ] = None,
+    api_key_file: Annotated[str | None, typer.Option(help="File with the key that clients have to send.")] = None,
+) -> None:
+    """Serve a planner alone, behind OpenAI's chat-completions interface, for evaluations and servers that share it."""
+    from predimem.core.placement import Placement
+    from predimem.core.progress import say
+    from predimem.serving.models import model_folder
+
+    try:
+        from predimem.serving.planner_server import PlannerServer, PlannerServerConfig
+
+        place = Placement(device, dtype)
+        folder = str(model_folder(weights, planner))
+        server = PlannerServer(PlannerServerConfig(folder, host, port, place, api_key_file=api_key_file))
+    except ModuleNotFoundError as error:
+        raise ValueError(f"serving a planner needs {error.name}: pip install 'predimem[serve]'") from error
+    say(f"ready: {server.url}")
+    try:
+        server.wait()
+    except KeyboardInterrupt:
+        server.close()

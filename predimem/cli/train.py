@@ -29,6 +29,10 @@ def train_planner(
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the training; default: as in the config.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the `swift sft` command line.")] = False,
+    node: Annotated[
+        int | None, typer.Option(help="With `sft.nodes`: which node this is; 0 makes the data and the export.")
+    ] = None,
+    master: Annotated[str, typer.Option(help="With --node: HOST:PORT of node 0.")] = "localhost:29500",
 ) -> None:
     """Train S2 with ms-swift, and export a plain Qwen3-VL checkpoint.
 
@@ -40,10 +44,12 @@ def train_planner(
         check_out(out, config)
         check_planner_recipe(config, episodes, out)
     with stage("loading PyTorch"):
+        from planner.swift_command import Node
         from planner.train import train
 
-    exported = train(config, episodes=episodes, out=out, seed=seed, dry_run=dry_run)
-    if not dry_run:
+    which = None if node is None else Node.read(node, master)
+    exported = train(config, episodes=episodes, out=out, seed=seed, dry_run=dry_run, node=which)
+    if not dry_run and not node:
         print(f"exported to {exported}")
 
 

@@ -70,9 +70,17 @@ def verify_planner(
         Path | None, typer.Option(help="Folder of an exported planner; default: the shipped planner.")
     ] = None,
     episodes: Annotated[Path, typer.Option(help="Folder with recorded episodes.")] = Path("runs/data/mikasa"),
+    device: Annotated[str, typer.Option(help="Device that the planner runs on, such as `cuda`.")] = "cpu",
+    dtype: Annotated[
+        str | None, typer.Option(help="float32, bfloat16 or float16; default: float32 on the CPU, else bfloat16.")
+    ] = None,
+    endpoint: Annotated[
+        str | None, typer.Option(help="OpenAI-compatible server that serves the planner, in place of a device.")
+    ] = None,
 ) -> None:
     """Replay recorded episodes that were held out to a planner with its own memory, and print its accuracy."""
     from predimem.core.episodes import list_episodes, load_episodes
+    from predimem.core.placement import Placement
     from predimem.core.progress import stage
     from predimem.core.weight_files import check_folder, weights_folder
     from predimem.envs.benchmark import load_benchmark
@@ -83,6 +91,7 @@ def verify_planner(
     with stage("loading PyTorch"):
         from planner.dataset import split_episodes
         from planner.decoding import load_planner
+        from planner.endpoint import EndpointConfig, EndpointPlanner
         from planner.evaluate import replay_planner
         from planner.tracking import TrackingConfig, score_by_group, track_planner
         from planner.train import TrainConfig
@@ -96,7 +105,11 @@ def verify_planner(
             f"{episodes}: expected enough episodes of a task to hold out {fraction:.0%} of them, at least 6; "
             f"it has {len(recorded)} of {tasks} task{'s' * (tasks != 1)}: record more with `predimem datagen`"
         )
-    model = load_planner(weights)
+    place = Placement(device, dtype)
+    if endpoint is not None:
+        model = EndpointPlanner(weights, EndpointConfig(endpoint))
+    else:
+        model = load_planner(weights, place.device, dtype=place.dtype)
     if load_benchmark(held_out[0].benchmark).long_episodes:
         trained = model.spec.training.get("config", {}).get("dataset", {})
         tracking_config = TrackingConfig(nominate=trained.get("nominate", "subtask_ends"))

@@ -21,7 +21,7 @@ class Access:
     """The rules of one server. Raises ValueError for a key that is missing or too short to keep anybody out."""
 
     def __init__(self, config: ServeConfig):
-        self._key = None if config.access.api_key_file is None else _read_key(config.access.api_key_file)
+        self._key = None if config.access.api_key_file is None else read_key(config.access.api_key_file)
 
     def refusal(self, headers: Mapping[str, str]) -> tuple[int, str] | None:
         """(HTTP status, sentence) for a request that may not come in; None for one that may.
@@ -65,7 +65,7 @@ def tls_context(config: AccessConfig) -> ssl.SSLContext | None:
     return context
 
 
-def _read_key(path: str) -> bytes:
+def read_key(path: str) -> bytes:
     try:
         key = Path(path).read_text().strip()
     except OSError as error:

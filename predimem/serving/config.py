@@ -9,10 +9,12 @@ from typing import Any, ClassVar, Literal
 from actor.engine.config import EngineConfig
 from memory_bank.store import Retention, is_address
 from planner.caches import CacheConfig
+from planner.endpoint import EndpointConfig
 from predimem.agent.clock import TimeConfig
 from predimem.agent.config import INSTRUCTION, check_actor_options, is_remote
 from predimem.agent.dual_system import DualSystemConfig
 from predimem.core.own_code import is_place
+from predimem.core.placement import Placement
 from predimem.serving.known_tasks import TasksConfig
 from predimem.serving.robot import RobotConfig
 
@@ -28,6 +30,11 @@ class ModelsConfig:
     (`ws://host:port`), which `actor_options` say how to ask (`actor.remote.RemoteConfig`). The planner `instruction`
     stands for none; the subtask is then the whole task.
     device: where both run (`cpu`, `cuda`, ...).
+    planner_on, actor_on: where one of them runs in place of `device`, and with how many bits, such as
+    `{device: "cuda:1", dtype: bfloat16}`.
+    planner_endpoint: an OpenAI-compatible server that serves the planner, such as `{url: "http://localhost:8000/v1"}`
+    (`planner.endpoint.EndpointConfig`). The planner's folder is then read for all but its weights.
+    constrained: the planner's answers are kept to the JSON asked for, and to the subtasks that it was trained to name.
     A planner that is the place of your own code (`my_planner.py:MyPlanner`) is called with `planner_options`.
     seed: of S1's noise.
     memory, prompt: what differs from those that the planner was trained with, as in an agent config.
@@ -47,6 +54,10 @@ class ModelsConfig:
     prompt: dict[str, Any] = field(default_factory=dict)
     engine: EngineConfig = field(default_factory=lambda: EngineConfig("fused"))
     planner_caches: CacheConfig = field(default_factory=CacheConfig)
+    planner_on: Placement | None = None
+    actor_on: Placement | None = None
+    planner_endpoint: EndpointConfig | None = None
+    constrained: bool = False
 
     def __post_init__(self) -> None:
         check_actor_options(self.actor, self.actor_options)
@@ -54,6 +65,19 @@ class ModelsConfig:
             raise ValueError(f"models: the planner {INSTRUCTION!r} has no memory and no prompt")
         if self.prompt and is_place(self.planner):
             raise ValueError("models: prompt: a planner of your own writes its own prompt; give it planner_options")
+        if self.planner == INSTRUCTION or is_place(self.planner):
+            for name in ("planner_on", "planner_endpoint", "constrained"):
+                if getattr(self, name):
+                    raise ValueError(f"models: {name}: it is for a planner with weights, not for {self.planner!r}")
+        if self.planner_endpoint is not None and (self.planner_on is not None or self.constrained):
+            raise ValueError(
+                "models: planner_endpoint: the server decides where its planner runs: leave planner_on out, and say "
+                "`constrained` within planner_endpoint"
+            )
+
+    def placement(self, model: Placement | None) -> Placement:
+        """Where a model runs whose own placement is `model`."""
+        return Placement(self.device) if model is None else model
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ def make_served(models: ModelsConfig) -> Served:
     from actor.policy import load_policy
     from planner.checkpoint import changed_spec, read_spec, untrained_prompt
     from planner.decoding import load_planner
+    from planner.endpoint import EndpointPlanner
     from planner.instructions import trained_on
 
     torch.set_num_threads(models.torch_threads)
@@ -44,7 +45,8 @@ def make_served(models: ModelsConfig) -> Served:
         weights = {}
     else:
         folder = model_folder(models.weights, models.actor)
-        policy = load_policy(folder, models.seed, device=models.device, engine=models.engine)
+        place = models.placement(models.actor_on)
+        policy = load_policy(folder, models.seed, device=place.device, dtype=place.dtype, engine=models.engine)
         robot = _robot_of(policy.config)
         weights = {_name(models.actor): weights_hash(folder)}
     make_planner, memory, tasks = None, NO_MEMORY, KnownTasks()
@@ -70,9 +72,13 @@ def make_served(models: ModelsConfig) -> Served:
         memory = spec.memory
         make_memory(memory)
         weights[_name(models.planner)] = weights_hash(folder)
-        make_planner = functools.partial(
-            load_planner, folder, models.device, models.planner_caches, models.torch_threads, spec
-        )
+        if models.planner_endpoint is not None:
+            make_planner = functools.partial(EndpointPlanner, folder, models.planner_endpoint, spec)
+        else:
+            place = models.placement(models.planner_on)
+            options = {"spec": spec, "dtype": place.dtype, "constrained": models.constrained}
+            settings = (folder, place.device, models.planner_caches, models.torch_threads)
+            make_planner = functools.partial(load_planner, *settings, **options)
         tasks = KnownTasks(*trained_on(folder, trained))
     return Served(robot, policy, make_planner, memory, weights, tasks)
 

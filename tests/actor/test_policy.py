@@ -53,6 +53,13 @@ def test_repeatable_given_seed_and_step(weights: Path):
     assert np.abs(load_policy(weights, seed=3, num_steps=1).infer(observe(2), "wait").actions - a.actions).max() > 0
 
 
+def test_half_the_bits_give_nearly_the_same_actions(weights: Path):
+    exact, rounded = (load_policy(weights, dtype=dtype).infer(observe(), "wait") for dtype in (None, "bfloat16"))
+    assert rounded.actions.dtype == np.float32
+    scale = np.abs(exact.actions).max()
+    assert 0 < np.abs(rounded.actions - exact.actions).max() < 0.05 * scale
+
+
 def test_the_noise_is_as_large_as_the_config_says(weights: Path):
     actor = load_actor(weights)
 

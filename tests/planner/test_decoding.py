@@ -112,6 +112,19 @@ def test_logits_are_those_of_stock_transformers(planner, processor, snapshots):
     assert expected.std() > 0.1
 
 
+def test_a_planner_in_other_number_formats(folder, planner, snapshots):
+    for name in ("bfloat16", "float16"):
+        rounded = load_planner(folder, dtype=name)
+        assert {parameter.dtype for parameter in rounded._model.parameters()} == {getattr(torch, name)}
+        for snapshot in snapshots[:2]:
+            for one in (planner, rounded):
+                one.plan(snapshot)
+            with torch.inference_mode():
+                exact, near = (one._reader.read([one._question(snapshot)], [[]])[0] for one in (planner, rounded))
+            assert near.dtype == getattr(torch, name)
+            assert (near.float() - exact).abs().max() < 0.1 * exact.abs().max()
+
+
 def test_answers_are_those_of_generate(planner, processor, snapshots):
     for _ in range(2):  # the second time with features and guesses from before
         for snapshot in snapshots:

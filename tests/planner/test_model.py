@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 from torch.nn import functional as F
+from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from planner.model import (
     ObjectiveConfig,
@@ -72,6 +73,15 @@ def test_loss_equals_an_independent_reference(processor, episodes):
     output = model(**batch)
     reference = _reference_loss(model, batch)
     assert output.loss.item() == pytest.approx(reference.item(), rel=1e-5)
+
+
+def test_several_processes_can_take_an_output_apart(processor, episodes):
+    """Distributed training does so where not all weights get a gradient, as with adapters."""
+    output = make_model(processor)(**encode_batch(processor, episodes[:2], steps=[7, 1]))
+    leaves, structure = tree_flatten(output)
+    again = tree_unflatten(leaves, structure)
+    assert type(again) is type(output) and again.keys() == output.keys()
+    assert torch.equal(again.aux_loss, output.aux_loss)
 
 
 def _reference_loss(model, batch):

@@ -8,6 +8,7 @@ from typing import Any
 
 from memory_bank import MemoryConfig, make_memory
 from planner.checkpoint import changed_spec
+from planner.endpoint import EndpointPlanner
 from predimem.agent.baselines import (
     EpisodicAgent,
     ExpertAgent,
@@ -139,11 +140,14 @@ class AgentFactory:
 
     def _planner(self, name: str) -> Any:
         if name not in self._models:
+            folder, place = weights_folder(self._config.weights, name), self._config.planner_on
+            if (endpoint := self._config.planner_endpoints.get(name)) is not None:
+                self._models[name] = EndpointPlanner(folder, endpoint)
+                return self._models[name]
             from planner.decoding import load_planner
 
             self.set_threads()
-            folder = weights_folder(self._config.weights, name)
-            self._models[name] = load_planner(folder, caches=self._config.planner_caches)
+            self._models[name] = load_planner(folder, place.device, self._config.planner_caches, dtype=place.dtype)
         return self._models[name]
 
     def _policy(self, config: AgentConfig) -> Policy:
@@ -160,5 +164,6 @@ class AgentFactory:
             from actor.policy import load_policy
 
             self.set_threads()
-            self._models[name] = load_policy(weights_folder(self._config.weights, name))
+            folder, place = weights_folder(self._config.weights, name), self._config.actor_on
+            self._models[name] = load_policy(folder, device=place.device, dtype=place.dtype)
         return self._models[name]

@@ -67,8 +67,9 @@ class BenchmarkPlayer:
         """What the figures of this player depend on: settings, the benchmark's version, the hashes of weights, and
         the files of tasks that are not the benchmark's own."""
         play, root = self._config.as_data(), self._config.weights
-        if play.pop("planner_caches")["half_features"]:  # nothing else of them changes an answer
-            play["half_features"] = True
+        for name in ("planner_caches", "planner_on", "actor_on", "planner_endpoints", "shared_planner"):
+            del play[name]
+        play |= self._config.compute
         agents = play.pop("agent_configs")
         for name, config in self._config.agent_configs.items():
             del agents[name]["note"], agents[name]["against"]

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from planner.caches import CacheConfig
+from planner.endpoint import EndpointConfig
 from predimem.agent.clock import TimeConfig
 from predimem.agent.config import AgentConfig
 from predimem.agent.dual_system import DualSystemConfig
 from predimem.core.config import ConfigError, from_dict, merged, read_yaml, tasks_as_text, to_dict
 from predimem.core.own_code import place_beside
+from predimem.core.placement import Placement
 from predimem.core.seeds import EVALUATION_SEEDS_FROM
 from predimem.envs.benchmark import EnvironmentOptions, benchmark_key, load_benchmark
 from predimem.evaluation.analysis.studies import StudyConfig
@@ -36,6 +38,9 @@ class PlayConfig:
     weights: a folder with `planner/`, `actor/`, ...; null: the shipped weights
     torch_threads: how many threads PyTorch uses in each process
     planner_caches: how much a planner remembers between its answers, to save time (`planner.caches`)
+    planner_on, actor_on: where the models run, and with how many bits
+    planner_endpoints: planner -> an OpenAI-compatible server that serves it in place of this process
+    shared_planner: all workers share one process for each planner, in place of a copy in each
     agent_configs: name -> agent config
     task_files: name -> file, for the tasks that are not the benchmark's own
     """
@@ -48,6 +53,10 @@ class PlayConfig:
     weights: str | None = None
     torch_threads: int = 1
     planner_caches: CacheConfig = field(default_factory=CacheConfig)
+    planner_on: Placement = field(default_factory=Placement)
+    actor_on: Placement = field(default_factory=Placement)
+    planner_endpoints: dict[str, EndpointConfig] = field(default_factory=dict)
+    shared_planner: bool = False
     agent_configs: dict[str, AgentConfig] = field(default_factory=dict)
     task_files: dict[str, str] = field(default_factory=dict)
 
@@ -60,6 +69,19 @@ class PlayConfig:
         """Control steps from one image to the next where `agent` acts; None where it looks at none."""
         config = self.agent_configs.get(agent)
         return config.images_every(self.agent.plan_every_steps, self.actor_camera_every) if config else None
+
+    @property
+    def compute(self) -> dict[str, Any]:
+        """What of where the models run may change an answer, as settings; empty for models of this CPU in float32."""
+        placements = {name: getattr(self, name) for name in ("planner_on", "actor_on")}
+        said: dict[str, Any] = {name: to_dict(place) for name, place in placements.items() if place != Placement()}
+        if self.planner_caches.half_features:
+            said["planner_caches"] = {"half_features": True}
+        if self.planner_endpoints and not self.shared_planner:
+            asked = ("url", "model", "constrained", "extra_body")
+            every = {name: to_dict(endpoint) for name, endpoint in self.planner_endpoints.items()}
+            said["planner_endpoints"] = {name: {key: each[key] for key in asked} for name, each in every.items()}
+        return said
 
     def as_data(self) -> dict[str, Any]:
         """As JSON data, with the defaults of the benchmark's options."""

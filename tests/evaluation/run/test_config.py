@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from planner.caches import CacheConfig
+from planner.endpoint import EndpointConfig
 from predimem.agent.config import AgentConfig
 from predimem.agent.dual_system import DualSystemConfig
 from predimem.core.config import ConfigError, from_dict, load_config, to_dict
+from predimem.core.placement import Placement
 from predimem.evaluation.analysis.compact import episodes_of
 from predimem.evaluation.run.benchmark_player import BenchmarkPlayer
 from predimem.evaluation.run.config import EvaluationFile, PlayConfig, evaluation_settings, played_with, read_results
@@ -153,6 +155,25 @@ def test_only_what_changes_an_answer_is_part_of_the_provenance() -> None:
         return BenchmarkPlayer(PlayConfig("arena", planner_caches=CacheConfig(**caches))).provenance()["play"]
 
     assert provenance(prefix_mb=0, episodes=1) == provenance() != provenance(half_features=True)
+
+
+def test_where_models_ran_is_part_of_the_provenance_and_can_be_played_again() -> None:
+    """A CPU in float32 is not worth a word, and neither is a planner that workers shared."""
+    endpoint = EndpointConfig("http://gpu:8000/v1", timeout_s=3)
+    play = PlayConfig(
+        "arena",
+        planner_on=Placement("cuda:1", "bfloat16"),
+        planner_endpoints={"arena-planner": endpoint},
+        planner_caches=CacheConfig(half_features=True),
+    )
+    noted = BenchmarkPlayer(play).provenance()["play"]
+    again = from_dict(PlayConfig, noted)
+    assert again.planner_on == play.planner_on and again.actor_on == Placement()
+    assert again.planner_endpoints == {"arena-planner": EndpointConfig("http://gpu:8000/v1")}
+    assert again.planner_caches.half_features
+    assert PlayConfig(shared_planner=True, planner_endpoints={"a": endpoint}).compute == {}
+    with pytest.raises(ValueError, match="dtype: expected one of float32"):
+        from_dict(PlayConfig, {"planner_on": {"dtype": "int8"}})
 
 
 def test_shipped_episode_records_have_their_trajectory_fingerprints() -> None:
