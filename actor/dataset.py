@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from actor.augment import Change, draw_change
 from actor.transforms import ResizeWithPad
 from actor.weights import ActorConfig
 from predimem.core.episodes import Alternatives, Episode, Frames, list_episodes, load_episodes
@@ -64,6 +65,9 @@ class Batch:
     chunks: float32 [n, H, A], the labels.
     targets_m: float32 [n, 3], where the target is; NaN where a prompt has none (for instructions see `SamplingConfig`).
     pixels: float32 [n, C, 2], where each camera sees the target, in fractions of the image; NaN likewise.
+    aimed_weight: what a mean over the prompts with a target counts in the mean over all parts of the batch, which have
+        different numbers of such prompts; 1 for a whole batch.
+    in_view_weight: likewise for the targets in view.
     """
 
     images: np.ndarray
@@ -73,6 +77,24 @@ class Batch:
     chunks: np.ndarray
     targets_m: np.ndarray
     pixels: np.ndarray
+    aimed_weight: float = 1.0
+    in_view_weight: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """A batch before its images are read; the other fields are those of `Batch`.
+
+    frames: the (episode, step) of each of the b frames.
+    change: how the images are changed; None: not at all.
+    """
+
+    frames: tuple[tuple[int, int], ...]
+    prompts: tuple[str, ...]
+    chunks: np.ndarray
+    targets_m: np.ndarray
+    pixels: np.ndarray
+    change: Change | None
 
 
 class FrameSet:
@@ -143,26 +165,41 @@ class FrameSet:
         flat = np.concatenate([labels.targets_m[labels.valid] for labels in self._labels])
         return flat[np.isfinite(flat).all(-1)]
 
-    def batch(self, rng: np.random.Generator, config: SamplingConfig, augment: bool = True) -> Batch:
+    def draw(self, rng: np.random.Generator, config: SamplingConfig, augment: bool = True) -> Draw:
+        """Everything that a batch needs of chance; no image is read."""
         frames = [self._draw_frame(rng, config) for _ in range(config.frames_per_batch)]
         drawn = [self._draw_prompt(rng, e, t, config) for e, t in frames for _ in range(config.prompts_per_frame)]
         prompts, chunks, targets_m, pixels = zip(*drawn, strict=True)
-        images = np.stack([np.stack([self._image(view, t) for view in self._views[e]]) for e, t in frames])
-        pixels_array = np.stack(pixels).astype(np.float32)
+        pixels_array, change = np.stack(pixels).astype(np.float32), None
         if augment:
-            images, shift = _shift(rng, images, config.shift_px)
-            images = _brightness(rng, images, config.brightness)
-            shift = np.repeat(shift, config.prompts_per_frame, axis=0)[:, None]
+            change = draw_change(rng, len(frames), config.shift_px, config.brightness)
+            size = self._black.shape[0]
+            shift = np.repeat(change.shift(size), config.prompts_per_frame, axis=0)[:, None]
             pixels_array = (pixels_array + shift).astype(np.float32)
+        return Draw(tuple(frames), prompts, np.stack(chunks), np.stack(targets_m), pixels_array, change)
+
+    def read(self, draw: Draw, part: int = 0, parts: int = 1) -> Batch:
+        """One of the equal parts, by frames, of the batch that was drawn."""
+        b, n = len(draw.frames) // parts, len(draw.prompts) // parts
+        rows, shown = slice(part * n, (part + 1) * n), slice(part * b, (part + 1) * b)
+        frames = draw.frames[shown]
+        images = np.stack([np.stack([self._image(view, t) for view in self._views[e]]) for e, t in frames])
+        aimed = np.isfinite(draw.targets_m).all(-1)
+        in_view = ((draw.pixels >= 0) & (draw.pixels < 1)).all(-1)
         return Batch(
-            images=images,
+            images=images if draw.change is None else draw.change.of(shown).apply(images),
             seen=np.array([[view is not None for view in self._views[e]] for e, _ in frames]),
             state=np.stack([self.episodes[e].state[t] for e, t in frames]),
-            prompts=prompts,
-            chunks=np.stack(chunks),
-            targets_m=np.stack(targets_m),
-            pixels=pixels_array,
+            prompts=draw.prompts[rows],
+            chunks=draw.chunks[rows],
+            targets_m=draw.targets_m[rows],
+            pixels=draw.pixels[rows],
+            aimed_weight=_weight(aimed, rows, parts),
+            in_view_weight=_weight(in_view, rows, parts),
         )
+
+    def batch(self, rng: np.random.Generator, config: SamplingConfig, augment: bool = True) -> Batch:
+        return self.read(self.draw(rng, config, augment))
 
     def _draw_frame(self, rng: np.random.Generator, config: SamplingConfig) -> tuple[int, int]:
         idle = bool(self.idle) and (not self.active or rng.random() < config.idle_share)
@@ -287,18 +324,6 @@ def _alternatives(episode: Episode, horizon: int, num_cameras: int) -> Alternati
     return Alternatives(subtasks, chunks, valid, targets_m, pixels)
 
 
-def _shift(rng: np.random.Generator, images: np.ndarray, pad: int) -> tuple[np.ndarray, np.ndarray]:
-    """uint8 [b, C, H, W, 3] shifted by whole pixels; also the shift [b, 2] as (u, v) fractions."""
-    height, width = images.shape[2:4]
-    padded = np.pad(images, ((0, 0), (0, 0), (pad, pad), (pad, pad), (0, 0)), mode="edge")
-    offsets = rng.integers(0, 2 * pad + 1, size=(len(images), 2))
-    shifted = np.stack([padded[i, :, dy : dy + height, dx : dx + width] for i, (dx, dy) in enumerate(offsets)])
-    return shifted, (pad - offsets) / np.array([width, height])
-
-
-def _brightness(rng: np.random.Generator, images: np.ndarray, strength: float) -> np.ndarray:
-    """uint8 images with a gain and an offset (of the half range) each."""
-    shape = (len(images), 1, 1, 1, 1)
-    gain = rng.uniform(1 - strength, 1 + strength, shape).astype(np.float32)
-    offset = 127.5 * rng.uniform(-strength / 2, strength / 2, shape).astype(np.float32)
-    return np.clip((images - np.float32(127.5)) * gain + 127.5 + offset, 0, 255).round().astype(np.uint8)
+def _weight(counted: np.ndarray, rows: slice, parts: int) -> float:
+    whole = int(counted.sum())
+    return parts * int(counted[rows].sum()) / whole if whole else 1.0

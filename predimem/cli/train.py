@@ -15,7 +15,7 @@ from predimem.cli.early import check_actor_recipe, check_planner_recipe
 from predimem.cli.options import check_out, split
 
 if TYPE_CHECKING:
-    from actor.train import ActorTrainConfig
+    from actor.training.config import ActorTrainConfig
 
 app = typer.Typer(no_args_is_help=True, help="Train the planner (S2), the actor (S1), or both for the arena.")
 
@@ -155,7 +155,8 @@ def train_actor(
     check_actor_recipe(config, episodes)
     with stage("loading PyTorch"):
         from actor.dry_run import describe_training
-        from actor.train import ActorTrainConfig, train
+        from actor.train import train
+        from actor.training.config import ActorTrainConfig
 
     recipe = load_config(ActorTrainConfig, config)
     given = {"episodes": episodes, "out": out, "steps": steps}
