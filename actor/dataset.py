@@ -17,7 +17,7 @@ import numpy as np
 from actor.augment import Change, draw_change
 from actor.transforms import ResizeWithPad
 from actor.weights import ActorConfig
-from predimem.core.episodes import Alternatives, Episode, Frames, list_episodes, load_episodes
+from predimem.core.episodes import Alternatives, Episode, Frames, check_subtasks, list_episodes, load_episodes
 from predimem.core.seeds import refuse_evaluation_seed
 
 
@@ -273,6 +273,7 @@ def load_frame_sets(
 
 
 def _check(path: Path, episode: Episode, config: ActorConfig) -> None:
+    check_subtasks(episode, path)
     if episode.state.shape[1] != config.state_dim or episode.actions.shape[1] != config.action_dim:
         raise ValueError(
             f"{path}: the config expects states of {config.state_dim} and actions of {config.action_dim} "

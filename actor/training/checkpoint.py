@@ -1,7 +1,7 @@
 """Checkpoints: PyTorch's distributed ones, into which every process writes what it holds.
 
-They can be read with another number of processes. A folder `checkpoint-STEP` has its name only once it is whole. Weights
-that are not trained are not in it: they come from where the run began.
+They can be read with another number of processes. A folder `checkpoint-STEP` has its name only once it is whole. It
+lacks the weights that are not trained: they come from where the run began.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
@@ -109,8 +108,3 @@ def agree(accelerator: Accelerator, wish: bool) -> bool:
     if accelerator.num_processes == 1:
         return wish
     return bool(accelerator.reduce(torch.tensor(float(wish), device=accelerator.device), "sum").item())
-
-
-def started_by_launcher() -> bool:
-    """Whether this is one of the processes that `torchrun` or `accelerate launch` started."""
-    return int(os.environ.get("WORLD_SIZE", "1")) > 1
