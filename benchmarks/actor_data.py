@@ -180,8 +180,8 @@ def main() -> None:
             wall = f"{rate(episode, ahead)[1]:.0f}" if given.workers else ""
             print(f"| {name} | {size_kb:.1f} | {alone:.0f} | {eaten[''] / alone:.2f} | {wall} |", flush=True)
     print(
-        f"\nAn H100 at {UTILISATION:.0%} of its {H100_FLOPS / 1e12:.0f} TFLOP/s (bfloat16) would train on {eaten['']:.0f} "
-        f"samples/s, with gradient checkpointing {eaten['again']:.0f}: a computation, not a measurement."
+        f"\nAn H100 at {UTILISATION:.0%} of its {H100_FLOPS / 1e12:.0f} TFLOP/s (bfloat16) would train on "
+        f"{eaten['']:.0f} samples/s, with gradient checkpointing {eaten['again']:.0f}: computed, not measured."
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -44,7 +45,7 @@ def shown_steps(steps: int, keyframes: Sequence[int], images: int) -> list[int]:
     chosen = {0, steps - 1, *inner}
     while len(chosen) < min(images, steps):  # into the middle of the longest gap
         known = sorted(chosen)
-        before, after = max(zip(known, known[1:], strict=False), key=lambda gap: gap[1] - gap[0])
+        before, after = max(pairwise(known), key=lambda gap: gap[1] - gap[0])
         chosen.add((before + after) // 2)
     return sorted(chosen)
 

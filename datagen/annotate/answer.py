@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from datagen.decompose.answers import json_answer
@@ -31,7 +32,7 @@ def read_spans(text: str, shown: Sequence[int], steps: int, labels: Sequence[str
     first = [entry["first_image"] for entry in entries]
     if first[0] != 0:
         problems.append(f"the first subtask begins with image 0, not {first[0]}")
-    if any(after <= before for before, after in zip(first, first[1:], strict=False)):
+    if any(after <= before for before, after in pairwise(first)):
         problems.append(f"each subtask begins with a later image than the one before, not {first}")
     if problems:
         raise AnswerError(problems)

@@ -34,8 +34,8 @@ FORMAT = "predimem-episode"
 VERSION = 2
 READABLE = (1, 2)
 NAME_SUBTASKS = (
-    "name its subtasks with `predimem annotate`, or import it again with `--subtasks spans.csv`, or `instruction` for the "
-    "whole instruction as the only one"
+    "name its subtasks with `predimem annotate`, or import it again with `--subtasks spans.csv`, or with `--subtasks "
+    "instruction` for the whole instruction as the only one"
 )
 
 

@@ -1,4 +1,4 @@
-"""Several processes (gloo) give what one gives: with DDP, and with FSDP2, which shards weights, average and optimiser."""
+"""Several processes (gloo) give what one gives: with DDP, and with FSDP2, which shards what is trained."""
 
 from __future__ import annotations
 
