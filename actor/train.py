@@ -16,7 +16,6 @@ import torch
 from torch import Tensor
 
 from actor.dataset import FrameSet, load_frame_sets
-from actor.learner import validate
 from actor.normalize import load_stats
 from actor.pi05 import Pi05
 from actor.preprocess import Preprocessor
@@ -95,8 +94,8 @@ def train(
                 row = log.write(done, optimiser.param_groups[0]["lr"])
                 bar.show(", ".join(f"{name} {value:.3f}" for name, value in row.items() if name in losses))
             if done % config.validate_every == 0 or done == config.steps:
-                with average.in_place(), accelerator.autocast():
-                    figures = validate(trained.learner, val_frames, preprocess, config.sampling, config.actor.num_steps)
+                with average.in_place():
+                    figures = trained.validate(val_frames, preprocess, config.sampling, config.actor.num_steps)
                 log.write_validation(done, figures)
                 bar.note(f"step {done}: " + ", ".join(f"{k} {v:.4f}" for k, v in figures.items()))
             if done % config.checkpoint_every == 0 or last:

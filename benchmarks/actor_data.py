@@ -25,12 +25,12 @@ from typing import Any
 import av
 import numpy as np
 import torch
-from actor.training.memory import train_flops
 from PIL import Image
 
 from actor.dataset import FrameSet, SamplingConfig
 from actor.training.batches import read_ahead
 from actor.training.config import ActorTrainConfig, ComputeConfig
+from actor.training.plan import flops_of_a_frame
 from predimem.core.config import load_config
 from predimem.core.episodes import Episode, SubtaskSpan, load_episode, save_episode
 from predimem.core.frames import Frames
@@ -167,7 +167,11 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(1)
     config = recipe(given.cameras, given.px, given.samples, 0)
-    eaten = {name: H100_FLOPS * UTILISATION / train_flops(config, again) for name, again in (("", 0), ("again", 1))}
+    again = ComputeConfig(gradient_checkpointing=True)
+    eaten = {
+        name: H100_FLOPS * UTILISATION / flops_of_a_frame(dataclasses.replace(config, compute=compute))
+        for name, compute in (("", ComputeConfig()), ("again", again))
+    }
     print(f"{given.cameras} x {given.px} px, {given.samples} samples, {platform.machine()}, {os.cpu_count()} cores\n")
     print(
         f"| images | kB an image | samples/s a core | cores for one H100 | samples/s, {given.workers} workers (wall) |"

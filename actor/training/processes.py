@@ -8,14 +8,16 @@ from pathlib import Path
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState, GradientState
-from accelerate.utils import DistributedDataParallelKwargs
+from accelerate.utils import AutocastKwargs, DistributedDataParallelKwargs
 from torch import Tensor, nn
 from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
 
-from actor.learner import Learner
+from actor.dataset import FrameSet, SamplingConfig
+from actor.learner import Learner, validate
 from actor.pi05 import Pi05
+from actor.preprocess import Preprocessor
 from actor.training.config import ActorTrainConfig
 from actor.training.parts import LAYERS
 
@@ -35,7 +37,10 @@ def make_accelerator(config: ActorTrainConfig, run: Path) -> Accelerator:
         mixed_precision="no" if config.precision == "float32" else "bf16",
         log_with=list(config.trackers) or None,
         project_dir=run,
-        kwargs_handlers=[DistributedDataParallelKwargs(broadcast_buffers=False, gradient_as_bucket_view=True)],
+        kwargs_handlers=[
+            DistributedDataParallelKwargs(broadcast_buffers=False, gradient_as_bucket_view=True),
+            AutocastKwargs(cache_enabled=False),  # would keep a copy of all weights, of which each is used once
+        ],
     )
     if accelerator.device.type != wanted.type:
         raise ValueError(f"device: {config.device}: this machine has none, only {accelerator.device.type}")
@@ -65,6 +70,19 @@ class Trained:
         """The losses, see `Learner.forward`."""
         with self._accelerator.autocast():
             return self._module(*inputs)
+
+    def validate(
+        self, frames: FrameSet, preprocess: Preprocessor, sampling: SamplingConfig, steps: int
+    ) -> dict[str, float]:
+        """See `actor.learner.validate`."""
+        with self._accelerator.autocast():
+            figures = validate(self.learner, frames, preprocess, sampling, steps)
+        for module in self.learner.modules():
+            if isinstance(
+                module, FSDPModule
+            ):  # what is gathered stays so until a backward pass, which there was none of
+                module.reshard()
+        return figures
 
     def adding_up(self, last: bool) -> AbstractContextManager[None]:
         """Within it, gradients are only exchanged between processes with the last part of a batch."""

@@ -200,9 +200,8 @@ def _print_plan(config: Path) -> None:
     from predimem.core.progress import stage
 
     with stage("loading PyTorch"):
-        from actor.training.memory import memory_table
-
         from actor.training.config import ActorTrainConfig
+        from actor.training.plan import memory_table
     print(memory_table(load_config(ActorTrainConfig, config)))
 
 

@@ -1,0 +1,168 @@
+"""How much memory and work a training needs, computed from its config without a GPU and without weights.
+
+A step of the model at its full size runs on PyTorch's fake tensors, which have shapes and no values: its tracker says
+what is alive at once, its counter how many operations there are. What FSDP spreads is divided by the number of GPUs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.distributed._tools.mem_tracker import MemTracker
+from torch.utils.flop_counter import FlopCounterMode
+
+from actor.learner import Learner
+from actor.pi05 import Pi05, Prompted
+from actor.tiny.locator import POSE_DIM
+from actor.training.config import ActorTrainConfig, ComputeConfig, LoraConfig
+from actor.training.parts import LAYERS, shape_model
+
+GPUS = (1, 2, 4, 8)
+OPENPI_LORA = LoraConfig(prefix_rank=16, expert_rank=32)
+GIB = 2**30
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What a process needs, in bytes.
+
+    weights, gradients, optimiser, average: what it holds all the time.
+    activations: what the backward pass needs and what is computed in between, where most of it is alive.
+    gathered: with FSDP, the weights and gradients that are whole for a while: two layers, and what is in no layer.
+    """
+
+    weights: int
+    gradients: int
+    optimiser: int
+    average: int
+    activations: int
+    gathered: int
+
+    @property
+    def total(self) -> int:
+        return sum(dataclasses.astuple(self))
+
+
+def memory_needed(config: ActorTrainConfig, processes: int, activations: int) -> Memory:
+    """Of each process. activations: those of its part of a batch (`activation_memory`)."""
+    with FakeTensorMode():
+        learner = _learner(config)
+    weights, trained = _bytes(learner.parameters()), _trained_bytes(learner)
+    spread = processes if config.compute.parallel == "fsdp" else 1
+    gathered = 0
+    if spread > 1:
+        layers = [module for module in learner.modules() if isinstance(module, LAYERS)]
+        outside = weights - sum(_bytes(layer.parameters()) for layer in layers)
+        outside_trained = trained - sum(_trained_bytes(layer) for layer in layers)
+        gathered = 2 * max(_bytes(layer.parameters()) for layer in layers) + outside
+        gathered += max(_trained_bytes(layer) for layer in layers) + outside_trained
+    return Memory(
+        weights=weights // spread,
+        gradients=trained // spread,
+        optimiser=2 * trained // spread,
+        average=trained // spread if config.optimiser.ema_decay else 0,
+        activations=activations,
+        gathered=gathered,
+    )
+
+
+def activation_memory(config: ActorTrainConfig, frames: int) -> int:
+    """Bytes beside weights and gradients that are alive at the peak of a step with so many frames."""
+    with FakeTensorMode():
+        learner, tracker = _learner(config), MemTracker()
+        tracker.track_external(learner)
+        with tracker:
+            _step(learner.model, config, frames)
+        (peak,) = tracker.get_tracker_snapshot("peak").values()
+    held = ("Parameter", "Buffer", "Gradient")
+    return int(peak["Total"]) - sum(int(size) for name, size in peak.items() if str(name) in held)
+
+
+def flops_of_a_frame(config: ActorTrainConfig) -> int:
+    """Floating-point operations of training on one frame, forward and backward, with what is computed again."""
+    with FakeTensorMode():
+        model = _learner(config).model
+        with FlopCounterMode(display=False) as counter:
+            _step(model, config, 1)
+    return counter.get_total_flops()
+
+
+def memory_table(config: ActorTrainConfig) -> str:
+    """GiB for each GPU, as a Markdown table: full training and LoRA, DDP and FSDP, on 1, 2, 4 and 8 GPUs."""
+    lora = config.lora if config.lora.on else OPENPI_LORA
+    variants = {"full": LoraConfig(), f"LoRA {lora.prefix_rank}/{lora.expert_rank}": lora}
+    lines = [
+        "| training | GPUs | frames a GPU | weights | gradients | AdamW | average | activations | DDP | FSDP |",
+        "| --- " + "| ---: " * 9 + "|",
+    ]
+    for name, chosen in variants.items():
+        variant = dataclasses.replace(config, lora=chosen)
+        one, two = (activation_memory(variant, frames) for frames in (1, 2))
+        for gpus in GPUS:
+            frames, rest = divmod(config.sampling.frames_per_batch, gpus * config.compute.accumulation)
+            if rest:
+                continue
+            activations = one + (frames - 1) * (two - one)
+            ddp, fsdp = (memory_needed(_with(variant, kind), gpus, activations) for kind in ("ddp", "fsdp"))
+            parts = (ddp.weights, ddp.gradients, ddp.optimiser, ddp.average, activations, ddp.total)
+            figures = [f"{size / GIB:.1f}" for size in parts] + [f"{fsdp.total / GIB:.1f}" if gpus > 1 else ""]
+            lines.append(f"| {name} | {gpus} | {frames} | {' | '.join(figures)} |")
+    again = "with" if config.compute.gradient_checkpointing else "without"
+    batch = f"a batch of {config.sampling.frames_per_batch} frames in {config.compute.accumulation} parts a GPU"
+    lines.append(f"\nGiB for each GPU; {config.precision}, {again} gradient checkpointing, {batch}.")
+    lines.append(
+        "FSDP divides weights, gradients, AdamW and average by the number of GPUs, and gathers layer by layer."
+    )
+    return "\n".join(lines)
+
+
+def _with(config: ActorTrainConfig, parallel: str) -> ActorTrainConfig:
+    compute: ComputeConfig = dataclasses.replace(config.compute, parallel=parallel)  # type: ignore[arg-type]
+    precision = "bfloat16" if config.precision == "bfloat16_weights" and parallel == "fsdp" else config.precision
+    return dataclasses.replace(config, compute=compute, precision=precision)
+
+
+def _learner(config: ActorTrainConfig) -> Learner:
+    learner = Learner(config.actor.model, config.auxiliary, np.zeros((0, 3), np.float32))
+    shape_model(learner.model, config)
+    return learner
+
+
+def _step(model: Pi05, config: ActorTrainConfig, frames: int) -> None:
+    """Forward and backward on zeros."""
+    sizes, prompts = config.actor.model, frames * config.sampling.prompts_per_frame
+    chunks, px = prompts * config.flow_samples, config.actor.model.image_size
+    inputs = Prompted(
+        images=torch.zeros(frames, sizes.num_cameras, 3, px, px),
+        image_mask=torch.ones(frames, sizes.num_cameras, dtype=torch.bool),
+        tokens=torch.zeros(prompts, sizes.max_token_len, dtype=torch.long),
+        token_mask=torch.ones(prompts, sizes.max_token_len, dtype=torch.bool),
+        state=torch.zeros(frames, sizes.state_dim) if sizes.state_dim else None,
+        pose=torch.zeros(frames, POSE_DIM) if sizes.locate else None,
+    )
+    actions = torch.zeros(chunks, sizes.action_horizon, sizes.action_dim)
+    with _autocast(config):
+        loss = model.loss(model.encode(inputs), actions, actions, torch.zeros(chunks)).mean()
+    loss.backward()
+
+
+@contextmanager
+def _autocast(config: ActorTrainConfig) -> Iterator[None]:
+    """As `actor.training.processes` sets it up."""
+    with torch.autocast("cpu", torch.bfloat16, enabled=config.precision != "float32", cache_enabled=False):
+        yield
+
+
+def _bytes(parameters: Iterator[nn.Parameter]) -> int:
+    return sum(parameter.numel() * parameter.element_size() for parameter in parameters)
+
+
+def _trained_bytes(module: nn.Module) -> int:
+    return _bytes(parameter for parameter in module.parameters() if parameter.requires_grad)
