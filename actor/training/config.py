@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 from actor.dataset import SamplingConfig
 from actor.tiny.auxiliary import AuxiliaryConfig
 from actor.weights import ActorConfig
+from predimem.core.config import ConfigError
 from predimem.core.seeds import ACTOR_DAGGER_SEEDS
 
 PARTS = ("vision", "language_model", "action_expert", "action_head")
@@ -198,11 +199,12 @@ class ActorTrainConfig:
     @staticmethod
     def complete_data(data: dict[str, Any]) -> dict[str, Any]:
         """`bfloat16: true` is the former word for `precision: bfloat16`."""
-        data = dict(data)
-        if "bfloat16" in data:
-            data.setdefault("precision", "bfloat16" if data["bfloat16"] else "float32")
-            del data["bfloat16"]
-        return data
+        if "bfloat16" not in data:
+            return data
+        if "precision" in data:
+            raise ConfigError("'bfloat16' is the former word for 'precision': give that one alone")
+        precision = "bfloat16" if data["bfloat16"] else "float32"
+        return {name: value for name, value in data.items() if name != "bfloat16"} | {"precision": precision}
 
     def __post_init__(self) -> None:
         if self.init_from and self.continue_from:

@@ -170,5 +170,5 @@ def test_episodes_without_subtasks_are_named(tmp_path):
     for seed in (1000, 1001):
         bare = dataclasses.replace(make_episode(seed), subtasks=(), alternatives=None)
         save_episode(episode_path(tmp_path, "Squares", seed), bare)
-    with pytest.raises(ValueError, match="Squares seed 1000 has no subtasks: name its .* `predimem annotate`"):
+    with pytest.raises(ValueError, match=r"Squares seed 1000 has no subtasks: name its .* `predimem annotate`"):
         load_frame_sets(tmp_path, CONFIG, val_every=2)
