@@ -7,6 +7,7 @@ what is alive at once, its counter how many operations there are. What FSDP spre
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from actor.learner import Learner
 from actor.pi05 import Pi05, Prompted
 from actor.tiny.locator import POSE_DIM
+from actor.training.average import Average
 from actor.training.config import ActorTrainConfig, ComputeConfig, LoraConfig
 from actor.training.parts import LAYERS, shape_model
 
@@ -52,22 +54,14 @@ class Memory:
 
 def memory_needed(config: ActorTrainConfig, processes: int, activations: int) -> Memory:
     """Of each process. activations: those of its part of a batch (`activation_memory`)."""
-    with FakeTensorMode():
-        learner = _learner(config)
-    weights, trained = _bytes(learner.parameters()), _trained_bytes(learner)
+    whole, outside, layer = _sizes(dataclasses.replace(config, compute=ComputeConfig()))
     spread = processes if config.compute.parallel == "fsdp" else 1
-    gathered = 0
-    if spread > 1:
-        layers = [module for module in learner.modules() if isinstance(module, LAYERS)]
-        outside = weights - sum(_bytes(layer.parameters()) for layer in layers)
-        outside_trained = trained - sum(_trained_bytes(layer) for layer in layers)
-        gathered = 2 * max(_bytes(layer.parameters()) for layer in layers) + outside
-        gathered += max(_trained_bytes(layer) for layer in layers) + outside_trained
+    gathered = outside.all + 2 * layer.all + outside.trained + layer.trained if spread > 1 else 0
     return Memory(
-        weights=weights // spread,
-        gradients=trained // spread,
-        optimiser=2 * trained // spread,
-        average=trained // spread if config.optimiser.ema_decay else 0,
+        weights=whole.all // spread,
+        gradients=whole.trained // spread,
+        optimiser=2 * whole.trained // spread,
+        average=whole.trained // spread if config.optimiser.ema_decay else 0,
         activations=activations,
         gathered=gathered,
     )
@@ -92,6 +86,18 @@ def flops_of_a_frame(config: ActorTrainConfig) -> int:
         with FlopCounterMode(display=False) as counter:
             _step(model, config, 1)
     return counter.get_total_flops()
+
+
+def take_step(config: ActorTrainConfig, frames: int, steps: int) -> None:
+    """Really train on zeros for a few steps, to measure what the plan computes."""
+    learner = _learner(config)
+    average = Average(learner, config.optimiser.ema_decay)
+    optimiser = torch.optim.AdamW([parameter for parameter in learner.parameters() if parameter.requires_grad])
+    for step in range(steps):
+        optimiser.zero_grad(set_to_none=False)
+        _step(learner.model, config, frames)
+        optimiser.step()
+        average.update(step)
 
 
 def memory_table(config: ActorTrainConfig) -> str:
@@ -160,9 +166,26 @@ def _autocast(config: ActorTrainConfig) -> Iterator[None]:
         yield
 
 
-def _bytes(parameters: Iterator[nn.Parameter]) -> int:
-    return sum(parameter.numel() * parameter.element_size() for parameter in parameters)
+@dataclass(frozen=True)
+class _Size:
+    """Bytes of weights, and of those that are trained."""
+
+    all: int
+    trained: int
 
 
-def _trained_bytes(module: nn.Module) -> int:
-    return _bytes(parameter for parameter in module.parameters() if parameter.requires_grad)
+@functools.lru_cache(maxsize=8)
+def _sizes(config: ActorTrainConfig) -> tuple[_Size, _Size, _Size]:
+    """Of everything, of what is in no layer, and of the largest layer."""
+    with FakeTensorMode():
+        learner = _learner(config)
+    whole = _size(learner)
+    layers = [_size(module) for module in learner.modules() if isinstance(module, LAYERS)]
+    inside = _Size(sum(layer.all for layer in layers), sum(layer.trained for layer in layers))
+    largest = _Size(max(layer.all for layer in layers), max(layer.trained for layer in layers))
+    return whole, _Size(whole.all - inside.all, whole.trained - inside.trained), largest
+
+
+def _size(module: nn.Module) -> _Size:
+    sizes = [(p.numel() * p.element_size(), p.requires_grad) for p in module.parameters()]
+    return _Size(sum(size for size, _ in sizes), sum(size for size, trained in sizes if trained))
