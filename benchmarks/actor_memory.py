@@ -47,6 +47,14 @@ def config_of(case: str) -> ActorTrainConfig:
     return dataclasses.replace(from_dict(ActorTrainConfig, recipe), **CASES[case])
 
 
+def compare(case: str) -> tuple[int, int]:
+    """Bytes, computed and measured."""
+    config = config_of(case)
+    computed = memory_needed(config, 1, activation_memory(config, FRAMES)).total
+    output = subprocess.run([sys.executable, __file__, "--measure", case], capture_output=True, text=True, check=True)
+    return computed, json.loads(output.stdout)
+
+
 def measure(case: str) -> None:
     """Prints by how many bytes the peak of this process grew."""
     import torch

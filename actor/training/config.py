@@ -215,5 +215,9 @@ class ActorTrainConfig:
         for name, known in (("frozen", PARTS), ("trackers", TRACKERS)):
             if unknown := sorted(set(getattr(self, name)) - set(known)):
                 raise ValueError(f"{name} may hold {', '.join(known)}, got {unknown[0]!r}")
+        if self.precision == "bfloat16_weights" and self.actor.model.vision != "siglip":
+            raise ValueError(
+                "precision: bfloat16_weights is openpi's, for vision: siglip; say bfloat16 for vision: conv"
+            )
         if self.precision == "bfloat16_weights" and self.compute.parallel == "fsdp":
             raise ValueError("fsdp shards weights of one type: say precision: bfloat16, or compute.parallel: ddp")

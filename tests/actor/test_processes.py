@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -69,3 +70,32 @@ def test_two_processes_give_what_one_gives(episodes: Path, tmp_path: Path):
         assert_same(tmp_path / "one", tmp_path / name)
     shards = {p.name for p in (tmp_path / "fsdp" / "checkpoint-00000006").iterdir()}
     assert {"__0_0.distcp", "__1_0.distcp"} <= shards
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(2400)
+def test_the_command_starts_processes_and_one_goes_on_where_they_were_interrupted(episodes: Path, tmp_path: Path):
+    """`--processes 2`, Ctrl-C to the whole group as in a terminal, then `--resume` in one process."""
+    steps, out = 12, tmp_path / "two"
+    recipe = write(dataclasses.replace(RECIPE, episodes=str(episodes), steps=steps), tmp_path / "recipe.yaml")
+    words = [sys.executable, "-m", "predimem.cli", "train", "actor", "--config", str(recipe), "--out", str(out)]
+    process = subprocess.Popen(
+        [*words, "--processes", "2"], cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stderr is not None
+    try:
+        said = []
+        for line in process.stderr:
+            said.append(line)
+            if f"of {steps} steps" in line or "step 3:" in line:
+                os.killpg(process.pid, signal.SIGINT)
+                break
+        text = "".join(said) + process.communicate(timeout=900)[1]
+    finally:
+        process.kill()
+    assert process.returncode != 0 and text.count("to go on: predimem train actor") == 1, text[-3000:]
+    (left,) = out.glob("checkpoint-*")
+    assert 1 <= int(left.name.removeprefix("checkpoint-")) < steps
+    subprocess.run([*words, "--resume"], cwd=ROOT, check=True, capture_output=True, timeout=900)
+    train(dataclasses.replace(RECIPE, episodes=str(episodes), steps=steps), out=tmp_path / "one", progress=False)
+    assert_same(tmp_path / "one", out)

@@ -14,7 +14,8 @@ from safetensors.numpy import load_file
 from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
 
 from actor.names import to_openpi
-from actor.pi05 import Pi05, Prompted
+from actor.pi05 import Pi05, Pi05Config, Prompted
+from actor.siglip import SiglipConfig
 from actor.train import train
 from actor.training.average import Average
 from actor.training.config import ActorTrainConfig, ComputeConfig, LoraConfig
@@ -24,6 +25,13 @@ from actor.training.processes import make_accelerator
 from predimem.core.config import ConfigError, from_dict
 from tests.actor.test_train import CONFIG, MODEL
 
+SIGLIP = dataclasses.replace(
+    MODEL,
+    vision="siglip",
+    siglip=SiglipConfig(
+        hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2, image_size=128, patch_size=32
+    ),
+)
 LORA = LoraConfig(prefix_rank=2, expert_rank=4, expert_alpha=8.0)
 INPUTS = Prompted(
     torch.linspace(-1, 1, 2 * 2 * 3 * 128 * 128).view(2, 2, 3, 128, 128),
@@ -33,9 +41,9 @@ INPUTS = Prompted(
 )
 
 
-def model() -> Pi05:
+def model(config: Pi05Config = MODEL) -> Pi05:
     torch.manual_seed(0)
-    return Pi05(MODEL)
+    return Pi05(config)
 
 
 def loss(of: Pi05) -> torch.Tensor:
@@ -74,7 +82,7 @@ def test_adapters_change_nothing_at_first_and_are_merged_in_the_end():
 
 
 def test_frozen_parts_and_types():
-    one = model()
+    one = model(SIGLIP)
     freeze(one, ("vision", "action_head"))
     frozen = {n for n, p in one.named_parameters() if not p.requires_grad}
     assert {n.split(".")[0] for n in frozen} == {"vision", "action_expert"}
@@ -88,13 +96,14 @@ def test_frozen_parts_and_types():
     set_precision(one, "bfloat16_weights")
     kept = {n for n, p in one.named_parameters() if p.dtype == torch.float32}
     assert "action_expert.layers.0.input_layernorm.dense.weight" in kept and "language_model.norm.weight" in kept
+    assert "vision.patch_embedding.weight" in kept and "vision.layers.0.q_proj.weight" not in kept
     assert "language_model.embed_tokens.weight" not in kept and "action_expert.action_in_proj.weight" in kept
     with torch.autocast("cpu", torch.bfloat16):
         assert loss(one).detach() == pytest.approx(plain, rel=0.03)
 
 
 def test_layers_computed_again_give_the_same_gradients():
-    one, other = model(), model()
+    one, other = model(SIGLIP), model(SIGLIP)
     checkpoint_layers(other)
     kept: list[int] = []
     for each in (one, other):
@@ -109,7 +118,7 @@ def test_layers_computed_again_give_the_same_gradients():
             value = loss(each)
         kept.append(total)
         value.backward()
-    assert kept[1] < 0.8 * kept[0]
+    assert kept[1] < 0.7 * kept[0]
     for (name, first), (_, second) in zip(one.named_parameters(), other.named_parameters(), strict=True):
         if first.grad is not None:
             torch.testing.assert_close(first.grad, second.grad, msg=name)
@@ -167,6 +176,7 @@ def test_settings_that_cannot_be_are_refused(tmp_path: Path):
         ({"bfloat16": True, "precision": "float32"}, "'bfloat16' is the former word"),
         ({"frozen": ["wheels"]}, "frozen may hold vision, .* got 'wheels'"),
         ({"trackers": ["paper"]}, "trackers may hold tensorboard, wandb, got 'paper'"),
+        ({"precision": "bfloat16_weights", "actor": {"model": {"vision": "conv"}}}, "is openpi's, for vision: siglip"),
         ({"precision": "bfloat16_weights", "compute": {"parallel": "fsdp"}}, "fsdp shards weights of one type"),
         ({"compute": {"accumulation": 0}}, "compute.accumulation must be at least 1"),
         ({"lora": {"prefix_rank": -1}}, "lora.prefix_rank must be at least 0"),
