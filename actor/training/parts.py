@@ -19,10 +19,11 @@ LAYERS = (GemmaLayer, SiglipLayer)
 
 _PROJECTION = r"\.layers\.\d+\.(self_attn\.[qkvo]_proj|mlp\.(gate|up|down)_proj)"
 _FLOAT32 = re.compile(
-    r"(patch_embedding|position_embedding|input_layernorm|post_attention_layernorm)\.|(language_model|action_expert)\.norm\."
-    r"|action_expert\.(action_in_proj|action_out_proj|time_mlp_in|time_mlp_out)\.|lora_"
+    r"(patch_embedding|position_embedding|input_layernorm|post_attention_layernorm|layer_norm\d|post_layernorm)\."
+    r"|(language_model|action_expert)\.norm\.|action_expert\.(action_in_proj|action_out_proj|time_mlp_in|time_mlp_out)\.|lora_"
 )
-"""What openpi's PyTorch code keeps in float32 where its weights are in bfloat16; adapters, too, are trained in it."""
+"""What openpi's PyTorch code keeps in float32 where its weights are in bfloat16. So are the norms of the image encoder
+here, which a CPU cannot compute otherwise, and adapters."""
 
 
 def shape_model(model: Pi05, config: ActorTrainConfig) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import nn
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
 from torch.distributed._tools.mem_tracker import MemTracker
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -70,7 +70,7 @@ def memory_needed(config: ActorTrainConfig, processes: int, activations: int) ->
 def activation_memory(config: ActorTrainConfig, frames: int) -> int:
     """Bytes beside weights and gradients that are alive at the peak of a step with so many frames."""
     with FakeTensorMode():
-        learner, tracker = _learner(config), MemTracker()
+        learner, tracker = _without_values(_learner(config)), MemTracker()
         tracker.track_external(learner)
         with tracker:
             _step(learner.model, config, frames)
@@ -82,7 +82,7 @@ def activation_memory(config: ActorTrainConfig, frames: int) -> int:
 def flops_of_a_frame(config: ActorTrainConfig) -> int:
     """Floating-point operations of training on one frame, forward and backward, with what is computed again."""
     with FakeTensorMode():
-        model = _learner(config).model
+        model = _without_values(_learner(config)).model
         with FlopCounterMode(display=False) as counter:
             _step(model, config, 1)
     return counter.get_total_flops()
@@ -90,7 +90,7 @@ def flops_of_a_frame(config: ActorTrainConfig) -> int:
 
 def take_step(config: ActorTrainConfig, frames: int, steps: int) -> None:
     """Really train on zeros for a few steps, to measure what the plan computes."""
-    learner = _learner(config)
+    learner = _learner(config, "cpu")
     average = Average(learner, config.optimiser.ema_decay)
     optimiser = torch.optim.AdamW([parameter for parameter in learner.parameters() if parameter.requires_grad])
     for step in range(steps):
@@ -135,9 +135,22 @@ def _with(config: ActorTrainConfig, parallel: str) -> ActorTrainConfig:
     return dataclasses.replace(config, compute=compute, precision=precision)
 
 
-def _learner(config: ActorTrainConfig) -> Learner:
-    learner = Learner(config.actor.model, config.auxiliary, np.zeros((0, 3), np.float32))
-    shape_model(learner.model, config)
+def _learner(config: ActorTrainConfig, device: str = "meta") -> Learner:
+    """On `meta`, it has shapes and no values, so that none has to be drawn."""
+    with unset_fake_temporarily(), torch.device(device):
+        learner = Learner(config.actor.model, config.auxiliary, np.zeros((0, 3), np.float32))
+        shape_model(learner.model, config)
+    return learner
+
+
+def _without_values(learner: Learner) -> Learner:
+    """The same, with fake tensors that take themselves to be on a CPU."""
+    for module in learner.modules():
+        for name, value in list(module.named_parameters(recurse=False)):
+            fake = torch.empty(value.shape, dtype=value.dtype)
+            setattr(module, name, nn.Parameter(fake, requires_grad=value.requires_grad))
+        for name, value in list(module.named_buffers(recurse=False)):
+            setattr(module, name, torch.empty(value.shape, dtype=value.dtype))
     return learner
 
 
@@ -177,8 +190,7 @@ class _Size:
 @functools.lru_cache(maxsize=8)
 def _sizes(config: ActorTrainConfig) -> tuple[_Size, _Size, _Size]:
     """Of everything, of what is in no layer, and of the largest layer."""
-    with FakeTensorMode():
-        learner = _learner(config)
+    learner = _learner(config)
     whole = _size(learner)
     layers = [_size(module) for module in learner.modules() if isinstance(module, LAYERS)]
     inside = _Size(sum(layer.all for layer in layers), sum(layer.trained for layer in layers))
