@@ -1,23 +1,27 @@
 """How much memory and work a training needs, computed from its config without a GPU and without weights.
 
-A step of the model at its full size runs on PyTorch's fake tensors, which have shapes and no values: its tracker says
-what is alive at once, its counter how many operations there are. What FSDP spreads is divided by the number of GPUs.
+A step of the model at its full size runs on PyTorch's fake tensors, which have shapes and no values: counted is what is
+alive at once, and how many operations there are. What FSDP spreads is divided by the number of GPUs.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
-from torch.distributed._tools.mem_tracker import MemTracker
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.weak import WeakIdKeyDictionary
 
 from actor.learner import Learner
 from actor.pi05 import Pi05, Prompted
@@ -70,13 +74,13 @@ def memory_needed(config: ActorTrainConfig, processes: int, activations: int) ->
 def activation_memory(config: ActorTrainConfig, frames: int) -> int:
     """Bytes beside weights and gradients that are alive at the peak of a step with so many frames."""
     with FakeTensorMode():
-        learner, tracker = _without_values(_learner(config)), MemTracker()
-        tracker.track_external(learner)
-        with tracker:
+        learner = _without_values(_learner(config))
+        for parameter in learner.parameters():
+            if parameter.requires_grad:
+                parameter.grad = torch.zeros_like(parameter)
+        with _Alive() as alive:
             _step(learner.model, config, frames)
-        (peak,) = tracker.get_tracker_snapshot("peak").values()
-    held = ("Parameter", "Buffer", "Gradient")
-    return int(peak["Total"]) - sum(int(size) for name, size in peak.items() if str(name) in held)
+    return alive.peak
 
 
 def flops_of_a_frame(config: ActorTrainConfig) -> int:
@@ -177,6 +181,34 @@ def _autocast(config: ActorTrainConfig) -> Iterator[None]:
     """As `actor.training.processes` sets it up."""
     with torch.autocast("cpu", torch.bfloat16, enabled=config.precision != "float32", cache_enabled=False):
         yield
+
+
+class _Alive(TorchDispatchMode):
+    """Counts the bytes of what is made within it and still there. PyTorch's own tracker refuses frozen weights."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.peak = self._now = 0
+        self._known = WeakIdKeyDictionary()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for tensor in tree_leaves(result):
+            if isinstance(tensor, torch.Tensor):
+                self._note(tensor.untyped_storage())
+        return result
+
+    def _note(self, storage: torch.UntypedStorage) -> None:
+        if storage in self._known:
+            return
+        size = storage.nbytes()
+        self._known[storage] = size
+        self._now += size
+        self.peak = max(self.peak, self._now)
+        weakref.finalize(storage, self._gone, size)
+
+    def _gone(self, size: int) -> None:
+        self._now -= size
 
 
 @dataclass(frozen=True)
