@@ -15,9 +15,10 @@ from pathlib import Path
 import numpy as np
 
 from actor.augment import Change, draw_change
+from actor.labels import labels_of
 from actor.transforms import ResizeWithPad
 from actor.weights import ActorConfig
-from predimem.core.episodes import Alternatives, Episode, Frames, check_subtasks, list_episodes, load_episodes
+from predimem.core.episodes import Episode, Frames, check_subtasks, list_episodes, load_episodes
 from predimem.core.seeds import refuse_evaluation_seed
 
 
@@ -120,7 +121,7 @@ class FrameSet:
         self._resize = ResizeWithPad(image_size, openpi_exact)
         self.horizon = horizon
         self.in_memory = in_memory
-        self._labels = [_alternatives(episode, horizon, len(self.cameras)) for episode in episodes]
+        self._labels = [labels_of(episode, horizon, len(self.cameras)) for episode in episodes]
         views = [[episode.images.get(name) for name in self.cameras] for episode in episodes]
         self._views = [[self._resized(frames) for frames in view] for view in views] if in_memory else views
         self._black = np.zeros((image_size, image_size, 3), np.uint8)
@@ -294,35 +295,6 @@ def _check(path: Path, episode: Episode, config: ActorConfig) -> None:
                 f"{path}: {name} should be {list(config.camera_shape)} (height, width), got "
                 f"{list(episode.images[name].shape[1:3])}"
             )
-
-
-def _alternatives(episode: Episode, horizon: int, num_cameras: int) -> Alternatives:
-    """The episode's alternatives; without any, what was done, as one alternative per subtask. A conditioning video, in
-    which somebody else acts, has none.
-
-    Those are views of the actions: written out they would take 10 MB for each episode of 1,000 steps.
-    """
-    if episode.alternatives is not None:
-        chunks = episode.alternatives.chunks
-        if chunks.shape[2] < horizon:
-            raise ValueError(
-                f"{episode.task} seed {episode.seed} has chunks of {chunks.shape[2]} steps, the config's "
-                f"action_horizon is {horizon}: it must not be longer"
-            )
-        return dataclasses.replace(episode.alternatives, chunks=chunks[:, :, :horizon])
-    own = [span for span in episode.subtasks if span.start >= episode.video_steps]
-    subtasks = tuple(dict.fromkeys(span.label for span in own))
-    steps, width = len(episode), episode.actions.shape[-1]
-    valid = np.zeros((steps, len(subtasks)), bool)
-    for span in own:
-        valid[span.start : span.end, subtasks.index(span.label)] = True
-    ahead = np.pad(episode.actions, ((0, horizon - 1), (0, 0)), mode="edge")  # the last action repeats at the end
-    windows = np.lib.stride_tricks.sliding_window_view(ahead, horizon, axis=0).transpose(0, 2, 1)
-    chunks = np.broadcast_to(windows[:, None], (steps, len(subtasks), horizon, width))
-    unknown = np.float32(np.nan)
-    targets_m = np.broadcast_to(unknown, (steps, len(subtasks), 3))
-    pixels = np.broadcast_to(unknown, (steps, len(subtasks), num_cameras, 2))
-    return Alternatives(subtasks, chunks, valid, targets_m, pixels)
 
 
 def _weight(counted: np.ndarray, rows: slice, parts: int) -> float:

@@ -9,19 +9,20 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from actor.dataset import FrameSet, load_frame_sets
+from actor.dataset import Batch, FrameSet, load_frame_sets
 from actor.normalize import load_stats
 from actor.pi05 import Pi05
 from actor.preprocess import Preprocessor
 from actor.tokenizer import load_tokenizer
 from actor.training.average import Average
-from actor.training.batches import check_parts, read_ahead
+from actor.training.batches import FlowDraw, check_parts, read_ahead
 from actor.training.checkpoint import Note, load_checkpoint, read_note, save_checkpoint
 from actor.training.config import ActorTrainConfig
 from actor.training.interruption import Interruption
@@ -116,7 +117,7 @@ def train(
 def _step(
     trained: Trained,
     optimiser: torch.optim.Optimizer,
-    batches: Any,
+    batches: Iterator[tuple[Batch, FlowDraw]],
     preprocess: Preprocessor,
     config: ActorTrainConfig,
     step: int,
@@ -133,7 +134,8 @@ def _step(
             losses = trained(batch, preprocess, flow.noise, flow.time)
             trained.backward(losses, parts)
         for name, loss in losses.items():
-            means[name] = means.get(name, 0.0) + loss.detach() / parts
+            part_of_mean = loss.detach() / parts
+            means[name] = means[name] + part_of_mean if name in means else part_of_mean
     torch.nn.utils.clip_grad_norm_(trained.parameters(), config.optimiser.clip_norm)
     optimiser.step()
     return means
