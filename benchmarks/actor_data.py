@@ -3,8 +3,8 @@
     python benchmarks/actor_data.py [--cameras 3] [--px 224] [--samples 200] [--workers 2]
 
 A sample is one frame: images of all cameras are read and decoded, shifted, brightened and put into a batch, with state,
-prompt and an action chunk, by the code that training uses. The images are crops that wander over a rendered scene,
-whose neighbours in time overlap as those of a moving camera do.
+prompt and an action chunk, by the code that training uses. The images are crops that wander over a rendered scene, as
+a moving camera sees it, with a sensor's noise.
 Times are CPU times of one process, so that others on the machine do not count; with --workers, wall times as well.
 """
 
@@ -37,7 +37,7 @@ from predimem.core.frames import Frames
 
 SCENE = Path(__file__).parents[1] / "docs" / "images" / "arena.jpg"
 RECIPE = "configs/actor/pi05_dual_arm.yaml"
-STEPS, DIMENSIONS = 120, 14
+STEPS, DIMENSIONS, NOISE = 300, 14, 3.0
 H100_FLOPS, UTILISATION = 989e12, 0.4
 
 
@@ -110,7 +110,10 @@ def scene(cameras: int, px: int) -> Episode:
     for camera in range(cameras):
         way = np.cumsum(rng.normal(0, 2.5, (STEPS, 2)), 0) + rng.uniform(300, 500, 2)
         corners = np.clip(way, 0, (1000 - px, 1400 - px)).astype(int)
-        images[f"camera{camera}"] = np.stack([picture[y : y + px, x : x + px] for y, x in corners])
+        crops = np.stack([picture[y : y + px, x : x + px] for y, x in corners])
+        noise = rng.normal(0, NOISE, crops.shape[1:]).astype(np.float32)
+        shown = [crop + np.roll(noise, rng.integers(px, size=2), (0, 1)) for crop in crops]
+        images[f"camera{camera}"] = np.clip(shown, 0, 255).astype(np.uint8)
     state = rng.normal(size=(STEPS, DIMENSIONS)).astype(np.float32)
     spans = (SubtaskSpan(0, STEPS, "pick up the cup"),)
     return Episode("mine", "Benchmark", 1000, "Pick up the cup.", 30.0, True, images, state, state, spans, (0,))
@@ -159,6 +162,7 @@ def kinds(whole: Episode, folder: Path) -> Iterator[tuple[str, Episode, float]]:
 
 
 def main() -> None:
+    os.environ["SVT_LOG"] = "1"  # errors only
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--cameras", type=int, default=3)
     parser.add_argument("--px", type=int, default=224)

@@ -25,7 +25,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from actor.learner import Learner
 from actor.pi05 import Pi05, Prompted
-from actor.tiny.locator import POSE_DIM
+from actor.tiny.pose import POSE_DIM
 from actor.training.average import Average
 from actor.training.config import ActorTrainConfig, ComputeConfig, LoraConfig
 from actor.training.parts import LAYERS, shape_model
