@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -78,7 +78,8 @@ def activation_memory(config: ActorTrainConfig, frames: int) -> int:
         for parameter in learner.parameters():
             if parameter.requires_grad:
                 parameter.grad = torch.zeros_like(parameter)
-        with _Alive() as alive:
+        held = [*learner.parameters(), *(p.grad for p in learner.parameters() if p.grad is not None)]
+        with _Alive(held) as alive:
             _step(learner.model, config, frames)
     return alive.peak
 
@@ -159,7 +160,11 @@ def _without_values(learner: Learner) -> Learner:
 
 
 def _step(model: Pi05, config: ActorTrainConfig, frames: int) -> None:
-    """Forward and backward on zeros."""
+    forward(model, config, frames).backward()
+
+
+def forward(model: Pi05, config: ActorTrainConfig, frames: int) -> torch.Tensor:
+    """The loss of so many frames of zeros."""
     sizes, prompts = config.actor.model, frames * config.sampling.prompts_per_frame
     chunks, px = prompts * config.flow_samples, config.actor.model.image_size
     inputs = Prompted(
@@ -172,8 +177,7 @@ def _step(model: Pi05, config: ActorTrainConfig, frames: int) -> None:
     )
     actions = torch.zeros(chunks, sizes.action_horizon, sizes.action_dim)
     with _autocast(config):
-        loss = model.loss(model.encode(inputs), actions, actions, torch.zeros(chunks)).mean()
-    loss.backward()
+        return model.loss(model.encode(inputs), actions, actions, torch.zeros(chunks)).mean()
 
 
 @contextmanager
@@ -184,12 +188,15 @@ def _autocast(config: ActorTrainConfig) -> Iterator[None]:
 
 
 class _Alive(TorchDispatchMode):
-    """Counts the bytes of what is made within it and still there. PyTorch's own tracker refuses frozen weights."""
+    """Counts the bytes of what is made within it and still there, but for what is `held` anyway. PyTorch's own tracker
+    refuses frozen weights."""
 
-    def __init__(self) -> None:
+    def __init__(self, held: Sequence[torch.Tensor]) -> None:
         super().__init__()
         self.peak = self._now = 0
         self._known = WeakIdKeyDictionary()
+        for tensor in held:
+            self._known[tensor.untyped_storage()] = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
