@@ -115,12 +115,11 @@ def memory_table(config: ActorTrainConfig) -> str:
     ]
     for name, chosen in variants.items():
         variant = dataclasses.replace(config, lora=chosen)
-        one, two = (activation_memory(variant, frames) for frames in (1, 2))
         for gpus in GPUS:
             frames, rest = divmod(config.sampling.frames_per_batch, gpus * config.compute.accumulation)
             if rest:
                 continue
-            activations = one + (frames - 1) * (two - one)
+            activations = activation_memory(variant, frames)
             ddp, fsdp = (memory_needed(_with(variant, kind), gpus, activations) for kind in ("ddp", "fsdp"))
             parts = (ddp.weights, ddp.gradients, ddp.optimiser, ddp.average, activations, ddp.total)
             figures = [f"{size / GIB:.1f}" for size in parts] + [f"{fsdp.total / GIB:.1f}" if gpus > 1 else ""]
