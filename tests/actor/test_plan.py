@@ -66,9 +66,9 @@ def test_a_table_for_all_gpus():
 
 @pytest.mark.slow
 def test_the_plan_is_what_a_training_takes():
-    """Against the peak of a process that trains: within a fifth."""
+    """Against the peak of a process that trains, which has PyTorch's own buffers as well: up to 256 MiB."""
     from benchmarks.actor_memory import CASES, compare
 
     for case in CASES:
         computed, measured = compare(case)
-        assert measured == pytest.approx(computed, rel=0.2), case
+        assert 0 < measured - computed < 256 * 2**20, case
