@@ -125,7 +125,7 @@ def recipe(cameras: int, px: int, samples: int, workers: int) -> ActorTrainConfi
     model = dataclasses.replace(config.actor.model, siglip=siglip, num_cameras=cameras)
     names = tuple(f"camera{number}" for number in range(cameras))
     actor = dataclasses.replace(config.actor, model=model, cameras=names, optional_cameras=(), camera_shape=(px, px))
-    sampling = SamplingConfig(8, 1, 0.0, 0.0, 0.0)
+    sampling = SamplingConfig(8, 1, instruction_share=0.0, hold_share=0.0, idle_share=0.0)
     compute = ComputeConfig(workers=workers)
     return dataclasses.replace(config, actor=actor, sampling=sampling, compute=compute, steps=max(1, samples // 8))
 
