@@ -14,9 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
+from actor.augment import Change, draw_change
+from actor.labels import labels_of
 from actor.transforms import ResizeWithPad
 from actor.weights import ActorConfig
-from predimem.core.episodes import Alternatives, Episode, Frames, list_episodes, load_episodes
+from predimem.core.episodes import Episode, Frames, check_subtasks, list_episodes, load_episodes
 from predimem.core.seeds import refuse_evaluation_seed
 
 
@@ -64,6 +66,9 @@ class Batch:
     chunks: float32 [n, H, A], the labels.
     targets_m: float32 [n, 3], where the target is; NaN where a prompt has none (for instructions see `SamplingConfig`).
     pixels: float32 [n, C, 2], where each camera sees the target, in fractions of the image; NaN likewise.
+    aimed_weight: what a mean over the prompts with a target counts in the mean over all parts of the batch, which have
+        different numbers of such prompts; 1 for a whole batch.
+    in_view_weight: likewise for the targets in view.
     """
 
     images: np.ndarray
@@ -73,6 +78,24 @@ class Batch:
     chunks: np.ndarray
     targets_m: np.ndarray
     pixels: np.ndarray
+    aimed_weight: float = 1.0
+    in_view_weight: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """A batch before its images are read; the other fields are those of `Batch`.
+
+    frames: the (episode, step) of each of the b frames.
+    change: how the images are changed; None: not at all.
+    """
+
+    frames: tuple[tuple[int, int], ...]
+    prompts: tuple[str, ...]
+    chunks: np.ndarray
+    targets_m: np.ndarray
+    pixels: np.ndarray
+    change: Change | None
 
 
 class FrameSet:
@@ -98,7 +121,7 @@ class FrameSet:
         self._resize = ResizeWithPad(image_size, openpi_exact)
         self.horizon = horizon
         self.in_memory = in_memory
-        self._labels = [_alternatives(episode, horizon, len(self.cameras)) for episode in episodes]
+        self._labels = [labels_of(episode, horizon, len(self.cameras)) for episode in episodes]
         views = [[episode.images.get(name) for name in self.cameras] for episode in episodes]
         self._views = [[self._resized(frames) for frames in view] for view in views] if in_memory else views
         self._black = np.zeros((image_size, image_size, 3), np.uint8)
@@ -143,26 +166,41 @@ class FrameSet:
         flat = np.concatenate([labels.targets_m[labels.valid] for labels in self._labels])
         return flat[np.isfinite(flat).all(-1)]
 
-    def batch(self, rng: np.random.Generator, config: SamplingConfig, augment: bool = True) -> Batch:
+    def draw(self, rng: np.random.Generator, config: SamplingConfig, augment: bool = True) -> Draw:
+        """Everything that a batch needs of chance; no image is read."""
         frames = [self._draw_frame(rng, config) for _ in range(config.frames_per_batch)]
         drawn = [self._draw_prompt(rng, e, t, config) for e, t in frames for _ in range(config.prompts_per_frame)]
         prompts, chunks, targets_m, pixels = zip(*drawn, strict=True)
-        images = np.stack([np.stack([self._image(view, t) for view in self._views[e]]) for e, t in frames])
-        pixels_array = np.stack(pixels).astype(np.float32)
+        pixels_array, change = np.stack(pixels).astype(np.float32), None
         if augment:
-            images, shift = _shift(rng, images, config.shift_px)
-            images = _brightness(rng, images, config.brightness)
-            shift = np.repeat(shift, config.prompts_per_frame, axis=0)[:, None]
+            change = draw_change(rng, len(frames), config.shift_px, config.brightness)
+            size = self._black.shape[0]
+            shift = np.repeat(change.shift(size), config.prompts_per_frame, axis=0)[:, None]
             pixels_array = (pixels_array + shift).astype(np.float32)
+        return Draw(tuple(frames), prompts, np.stack(chunks), np.stack(targets_m), pixels_array, change)
+
+    def read(self, draw: Draw, part: int = 0, parts: int = 1) -> Batch:
+        """One of the equal parts, by frames, of the batch that was drawn."""
+        b, n = len(draw.frames) // parts, len(draw.prompts) // parts
+        rows, shown = slice(part * n, (part + 1) * n), slice(part * b, (part + 1) * b)
+        frames = draw.frames[shown]
+        images = np.stack([np.stack([self._image(view, t) for view in self._views[e]]) for e, t in frames])
+        aimed = np.isfinite(draw.targets_m).all(-1)
+        in_view = ((draw.pixels >= 0) & (draw.pixels < 1)).all(-1)
         return Batch(
-            images=images,
+            images=images if draw.change is None else draw.change.of(shown).apply(images),
             seen=np.array([[view is not None for view in self._views[e]] for e, _ in frames]),
             state=np.stack([self.episodes[e].state[t] for e, t in frames]),
-            prompts=prompts,
-            chunks=np.stack(chunks),
-            targets_m=np.stack(targets_m),
-            pixels=pixels_array,
+            prompts=draw.prompts[rows],
+            chunks=draw.chunks[rows],
+            targets_m=draw.targets_m[rows],
+            pixels=draw.pixels[rows],
+            aimed_weight=_weight(aimed, rows, parts),
+            in_view_weight=_weight(in_view, rows, parts),
         )
+
+    def batch(self, rng: np.random.Generator, config: SamplingConfig, augment: bool = True) -> Batch:
+        return self.read(self.draw(rng, config, augment))
 
     def _draw_frame(self, rng: np.random.Generator, config: SamplingConfig) -> tuple[int, int]:
         idle = bool(self.idle) and (not self.active or rng.random() < config.idle_share)
@@ -236,6 +274,7 @@ def load_frame_sets(
 
 
 def _check(path: Path, episode: Episode, config: ActorConfig) -> None:
+    check_subtasks(episode, path)
     if episode.state.shape[1] != config.state_dim or episode.actions.shape[1] != config.action_dim:
         raise ValueError(
             f"{path}: the config expects states of {config.state_dim} and actions of {config.action_dim} "
@@ -258,47 +297,6 @@ def _check(path: Path, episode: Episode, config: ActorConfig) -> None:
             )
 
 
-def _alternatives(episode: Episode, horizon: int, num_cameras: int) -> Alternatives:
-    """The episode's alternatives; without any, what was done, as one alternative per subtask. A conditioning video, in
-    which somebody else acts, has none.
-
-    Those are views of the actions: written out they would take 10 MB for each episode of 1,000 steps.
-    """
-    if episode.alternatives is not None:
-        chunks = episode.alternatives.chunks
-        if chunks.shape[2] < horizon:
-            raise ValueError(
-                f"{episode.task} seed {episode.seed} has chunks of {chunks.shape[2]} steps, the config's "
-                f"action_horizon is {horizon}: it must not be longer"
-            )
-        return dataclasses.replace(episode.alternatives, chunks=chunks[:, :, :horizon])
-    own = [span for span in episode.subtasks if span.start >= episode.video_steps]
-    subtasks = tuple(dict.fromkeys(span.label for span in own))
-    steps, width = len(episode), episode.actions.shape[-1]
-    valid = np.zeros((steps, len(subtasks)), bool)
-    for span in own:
-        valid[span.start : span.end, subtasks.index(span.label)] = True
-    ahead = np.pad(episode.actions, ((0, horizon - 1), (0, 0)), mode="edge")  # the last action repeats at the end
-    windows = np.lib.stride_tricks.sliding_window_view(ahead, horizon, axis=0).transpose(0, 2, 1)
-    chunks = np.broadcast_to(windows[:, None], (steps, len(subtasks), horizon, width))
-    unknown = np.float32(np.nan)
-    targets_m = np.broadcast_to(unknown, (steps, len(subtasks), 3))
-    pixels = np.broadcast_to(unknown, (steps, len(subtasks), num_cameras, 2))
-    return Alternatives(subtasks, chunks, valid, targets_m, pixels)
-
-
-def _shift(rng: np.random.Generator, images: np.ndarray, pad: int) -> tuple[np.ndarray, np.ndarray]:
-    """uint8 [b, C, H, W, 3] shifted by whole pixels; also the shift [b, 2] as (u, v) fractions."""
-    height, width = images.shape[2:4]
-    padded = np.pad(images, ((0, 0), (0, 0), (pad, pad), (pad, pad), (0, 0)), mode="edge")
-    offsets = rng.integers(0, 2 * pad + 1, size=(len(images), 2))
-    shifted = np.stack([padded[i, :, dy : dy + height, dx : dx + width] for i, (dx, dy) in enumerate(offsets)])
-    return shifted, (pad - offsets) / np.array([width, height])
-
-
-def _brightness(rng: np.random.Generator, images: np.ndarray, strength: float) -> np.ndarray:
-    """uint8 images with a gain and an offset (of the half range) each."""
-    shape = (len(images), 1, 1, 1, 1)
-    gain = rng.uniform(1 - strength, 1 + strength, shape).astype(np.float32)
-    offset = 127.5 * rng.uniform(-strength / 2, strength / 2, shape).astype(np.float32)
-    return np.clip((images - np.float32(127.5)) * gain + 127.5 + offset, 0, 255).round().astype(np.uint8)
+def _weight(counted: np.ndarray, rows: slice, parts: int) -> float:
+    whole = int(counted.sum())
+    return parts * int(counted[rows].sum()) / whole if whole else 1.0

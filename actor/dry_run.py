@@ -10,7 +10,10 @@ import torch
 
 from actor.dataset import FrameSet, load_frame_sets
 from actor.preprocess import Preprocessor
-from actor.train import ActorTrainConfig, new_learner, prepare, previous_checkpoint
+from actor.train import previous_run
+from actor.training.batches import draw_flow
+from actor.training.config import ActorTrainConfig
+from actor.training.start import new_learner, prepare
 
 
 def describe_training(config: ActorTrainConfig, resume: bool = False) -> str:
@@ -20,7 +23,7 @@ def describe_training(config: ActorTrainConfig, resume: bool = False) -> str:
     be used, and for weights to start from that are missing or do not fit.
     """
     run = Path(config.out)
-    checkpoint = None if config.dagger.rounds else previous_checkpoint(run, config, resume)
+    note = None if config.dagger.rounds else previous_run(run, config, resume)
     roots = (config.episodes, *config.more_episodes)
     training, validation = load_frame_sets(roots, config.actor, config.val_every, config.images_gb)
     with tempfile.TemporaryDirectory() as scratch:
@@ -28,9 +31,11 @@ def describe_training(config: ActorTrainConfig, resume: bool = False) -> str:
     learner = new_learner(config, training, tokenizer)
     preprocess = Preprocessor(config.actor, stats, tokenizer)
     batch = training.batch(np.random.default_rng([config.seed, 0]), config.sampling)
-    with torch.no_grad():
-        losses = learner.losses(batch, preprocess, torch.Generator().manual_seed(0), config.flow_samples)
-    start = 0 if checkpoint is None else checkpoint.step
+    flow = draw_flow(config, 0, len(batch.prompts))
+    autocast = torch.autocast("cpu", torch.bfloat16, enabled=config.precision != "float32")
+    with torch.no_grad(), autocast:
+        losses = learner(batch, preprocess, flow.noise, flow.time)
+    start = 0 if note is None else note.step
     model, heads = _parameters(learner.model), _parameters(learner)
     lines = [
         f"data: {_count(training)} to train on, {_count(validation)} to validate with, from {', '.join(roots)}",

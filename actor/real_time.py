@@ -103,27 +103,29 @@ def sample(model: Pi05, prefix: Prefix, noise: Tensor, num_steps: int, continuat
     return torch.where(known[..., None], given, flow_matching.integrate(with_given, noise, num_steps))
 
 
+def draw_delays(trained_delay: int, count: int, generator: torch.Generator) -> Int[Tensor, " m"] | None:
+    """Evenly from 0 to `trained_delay`; None, and nothing is drawn, where that is 0."""
+    return torch.randint(0, trained_delay + 1, (count,), generator=generator) if trained_delay else None
+
+
 def flow_loss(
     model: Pi05,
     prefix: Prefix,
     actions: Float[Tensor, "m h a"],
     noise: Float[Tensor, "m h a"],
     time: Float[Tensor, " m"],
-    generator: torch.Generator,
+    delays: Int[Tensor, " m"] | None,
 ) -> Tensor:
     """The mean flow-matching loss, as the trainer calls it.
 
-    With `trained_delay` in the model's config, each chunk has a delay, drawn evenly from 0 to that. So many of its
-    first actions are given without noise, at flow time 0, and only the rest counts (arXiv:2512.05964). Without, it is
-    `Pi05.loss`, and nothing is drawn.
+    delays: for a model with `trained_delay`, see `draw_delays`. So many of the first actions of each chunk are given
+        without noise, at flow time 0, and only the rest of it counts (arXiv:2512.05964). None: `Pi05.loss`.
     """
-    longest = model.config.trained_delay
-    if not longest:
+    if delays is None:
         return model.loss(prefix, actions, noise, time).mean()
-    delays = torch.randint(0, longest + 1, (len(actions),), generator=generator).to(actions.device)
     known = torch.arange(actions.shape[1], device=actions.device) < delays[:, None]
     times = time[:, None].masked_fill(known, 0.0)
     noisy = torch.where(known[..., None], actions, flow_matching.interpolate(actions, noise, time)[0])
     error = (model.velocity(prefix, noisy, times) - (noise - actions)).square()
     counted = (~known)[..., None].expand_as(error)
-    return (error * counted).sum() / counted.sum()
+    return ((error * counted).sum((1, 2)) / counted.sum((1, 2))).mean()

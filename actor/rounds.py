@@ -9,7 +9,9 @@ import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
-from actor.train import CHECKPOINT_FILE, SUMMARY_FILE, ActorTrainConfig, DaggerConfig, train
+from actor.train import SUMMARY_FILE, train
+from actor.training.checkpoint import checkpoints
+from actor.training.config import ActorTrainConfig, DaggerConfig
 
 Collect = Callable[[Path | None, Path, int], None]
 """Makes the labelled episodes that are missing in a folder. Called with the weights of the actor that plays (None for
@@ -45,6 +47,6 @@ def train_rounds(config: ActorTrainConfig, collect: Collect, progress: bool = Tr
         )
         weights = run / "weights"
         if not finished:
-            weights = train(this, resume=(run / CHECKPOINT_FILE).is_file(), progress=progress)
+            weights = train(this, resume=bool(checkpoints(run)), progress=progress)
     assert weights is not None
     return weights

@@ -21,7 +21,7 @@ from memory_bank import MemoryConfig
 from planner.branch_points import branch_points
 from planner.counterfactual import with_memory_of, with_replayed_memory
 from planner.replay import Replay, Sample, frame_at
-from predimem.core.episodes import Episode, load_episodes
+from predimem.core.episodes import Episode, check_subtasks, load_episodes
 from predimem.core.frames import StepImages
 from predimem.core.seeds import refuse_evaluation_seed
 from predimem.core.types import MemorySnapshot
@@ -104,9 +104,10 @@ class DatasetConfig:
 
 
 def training_episodes(folder: str | Path) -> list[Episode]:
-    """The episodes of a folder. Raises ValueError where one of them is kept for evaluation."""
+    """The episodes of a folder. Raises ValueError where one of them is kept for evaluation, or has no subtasks."""
     episodes = load_episodes(folder)
     for episode in episodes:
+        check_subtasks(episode, folder)
         refuse_evaluation_seed(episode.seed, f"{folder}: {episode.task}")
     return episodes
 

@@ -17,11 +17,19 @@ def read_answer(text: str) -> tuple[Step, ...]:
 
     Raises AnswerError where there is no object or more than one list of steps, and for every fault of form.
     """
+    return parse_steps(json_answer(text))
+
+
+def json_answer(text: str) -> str:
+    """The one JSON object with the field subtasks in an answer; what follows the first brace where there is none.
+
+    Raises AnswerError where nothing is said, and for more than one such object.
+    """
     said = UNFINISHED.sub("", THOUGHTS.sub("", text)).strip()
     if not said:
         empty = "the answer is empty" if not text.strip() else "nothing follows the thoughts"
         raise AnswerError([f"{empty}: answer with one JSON object"])
-    return parse_steps(_json_in(said))
+    return _json_in(said)
 
 
 def _json_in(text: str) -> str:

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from datagen.imports.arms import Arm
 from datagen.imports.run import run_import
 from datagen.imports.source import Source
 from datagen.imports.subtasks import COLUMNS, HEADER, INSTRUCTION, SpanTable, read_spans
@@ -22,24 +23,23 @@ def import_lerobot(
     out: Path,
     subtasks: str,
     chosen: Mapping[str, Any],
-    arms: Sequence[tuple[Sequence[str], int]],
+    arms: Sequence[Arm],
     closed_below_m: float,
     workers: int,
     retry_errors: bool,
 ) -> str:
-    """chosen: options of `lerobot_source`. arms: for each the three places of its TCP's position, and its gripper's.
+    """chosen: options of `lerobot_source`.
 
     What to print at the end. Raises ValueError for options that do not fit the data set.
     """
     check_packages()
-    from datagen.imports.lerobot import Arm, lerobot_source
+    from datagen.imports.lerobot import lerobot_source
 
     given = _given(subtasks, (COLUMNS, INSTRUCTION))
-    known_arms = [Arm(_three(places), gripper) for places, gripper in arms]
     motion = KeyframeConfig(gripper_closed_below_m=closed_below_m)
-    source = lerobot_source(data, given, **chosen, arms=known_arms, keyframes=motion)
-    options = {**chosen, "arms": [[list(arm.tcp), arm.gripper] for arm in known_arms]}
-    if known_arms:
+    source = lerobot_source(data, given, **chosen, arms=arms, keyframes=motion)
+    options = {**chosen, "arms": [[list(arm.tcp), arm.gripper] for arm in arms]}
+    if arms:
         options["closed_below_m"] = closed_below_m
     return _run(source, data, out, given, options, workers, retry_errors)
 
@@ -84,14 +84,6 @@ def _given(subtasks: str, words: Sequence[str]) -> str | SpanTable:
             f"--subtasks {subtasks}: expected {choices} or a CSV file that is there{did_you_mean(subtasks, words)}"
         )
     return read_spans(subtasks)
-
-
-def _three(places: Sequence[str]) -> tuple[int, int, int]:
-    try:
-        x, y, z = map(int, places)
-    except ValueError as error:
-        raise ValueError(f"--tcp: expected three places in the state, such as 0,1,2, got {','.join(places)}") from error
-    return x, y, z
 
 
 def _run(

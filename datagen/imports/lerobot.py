@@ -14,25 +14,18 @@ import numpy as np
 
 from datagen.export.dimensions import ACTION_KEY, STATE_KEY
 from datagen.imports import subtasks as spans
+from datagen.imports.arms import Arm, keyframes_of_motion
 from datagen.imports.lerobot_dataset import LeRobotDataset, open_lerobot
 from datagen.imports.lerobot_subtasks import has_subtasks, own_subtasks, subtask_columns
 from datagen.imports.source import SourceEpisode
 from datagen.imports.subtasks import COLUMNS, INSTRUCTION, SpanTable
 from datagen.imports.videos import scaled
-from datagen.keyframes import KeyframeConfig, extract_keyframes
+from datagen.keyframes import KeyframeConfig
 from predimem.core.episodes import EpisodeError, SubtaskSpan
 from predimem.core.seeds import DEMONSTRATION_SEEDS, check_training_seeds
 from predimem.jobs.tasks import Job
 
 STATE, ACTION, KEYFRAME = "observation.state", "action", "is_keyframe"
-
-
-@dataclass(frozen=True)
-class Arm:
-    """Which numbers of the state are an arm's TCP position [3] in m, and the opening of its gripper in m."""
-
-    tcp: tuple[int, int, int]
-    gripper: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,11 +87,7 @@ class LeRobotSource:
 
     def _keyframes(self, columns: Mapping[str, Any], subtasks: Sequence[SubtaskSpan]) -> Sequence[int]:
         if self.arms:
-            state, hz = columns[STATE], self.dataset.fps
-            each = [
-                extract_keyframes(state[:, arm.tcp], state[:, arm.gripper], hz, self.keyframes) for arm in self.arms
-            ]
-            return sorted(set().union(*each))
+            return keyframes_of_motion(columns[STATE], self.arms, self.dataset.fps, self.keyframes)
         if KEYFRAME in columns:
             return np.flatnonzero(columns[KEYFRAME]).tolist()
         return [span.end - 1 for span in subtasks[:-1]]

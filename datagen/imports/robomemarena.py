@@ -2,8 +2,8 @@
 
 The state gets the arena's layout (`arena_state`); images and actions are taken as they are. Keyframes are
 recomputed by Eq. 1-3 (`datagen.keyframes`). Released files do not hold the instruction, the rate or the
-outcome: the instruction is our task's of the same number (of the variant with the same subtasks, if there
-is one), the rate 20 Hz, and every demonstration counts as a success.
+outcome: the instruction is the one that is given, else our task's of the same number (of the variant with the
+same subtasks, if there is one), the rate 20 Hz, and every demonstration counts as a success.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ def import_robomemarena(
     Raises EpisodeError, naming the file, for what is missing, damaged or of another layout.
     """
     groups = group_files(data)
-    for (task_id, seed), files in watched(groups.items(), len(groups), "episodes", shown=progress):
-        target = episode_path(out, _task(task_id, files[0].path).name, seed)
+    for files in watched(groups.values(), len(groups), "episodes", shown=progress):
+        target = episode_path(out, task_of(files).name, files[0].seed)
         if not target.exists():
             save_episode(target, import_episode(files, config))
     return len(groups)
@@ -131,10 +131,14 @@ def parse_name(path: Path) -> SubtaskFile:
     return SubtaskFile(path, label, int(match["order"]), int(match["seed"]), int(match["task"]))
 
 
-def import_episode(files: Sequence[SubtaskFile], config: KeyframeConfig | None = None) -> Episode:
-    """The episode whose subtasks are in `files`, by order; its images stay there. Raises EpisodeError as above."""
-    first = files[0]
-    task = _task(first.task_id, first.path)
+def import_episode(
+    files: Sequence[SubtaskFile], config: KeyframeConfig | None = None, instruction: str | None = None
+) -> Episode:
+    """The episode whose subtasks are in `files`, by order; its images stay there. Raises EpisodeError as above.
+
+    instruction: what the robot was told, in place of what the files or our task say.
+    """
+    first, task = files[0], task_of(files)
     segments = [_read(file.path) for file in files]
     _check_complete(files, int(segments[0].note.get("subtasks", task.stages)))
     _check_alike(files, segments)
@@ -149,7 +153,7 @@ def import_episode(files: Sequence[SubtaskFile], config: KeyframeConfig | None =
         benchmark=note.get("suite", SUITE),
         task=task.name,
         seed=first.seed,
-        instruction=note.get("instruction") or _instruction(task, labels),
+        instruction=instruction or note.get("instruction") or _instruction(task, labels),
         control_hz=hz,
         success=bool(note.get("success", True)),
         images={camera: Frames(_Images(segments, camera)) for camera in CAMERAS},
@@ -162,11 +166,12 @@ def import_episode(files: Sequence[SubtaskFile], config: KeyframeConfig | None =
     )
 
 
-def _task(task_id: int, path: Path) -> Task:
+def task_of(files: Sequence[SubtaskFile]) -> Task:
+    """That of our tasks which has their number. Raises EpisodeError where there is none."""
     for task in TASKS:
-        if task.task_id == task_id:
+        if task.task_id == files[0].task_id:
             return task
-    raise EpisodeError(f"{path}: there is no task {task_id}; known are 1 to {len(TASKS)}")
+    raise EpisodeError(f"{files[0].path}: there is no task {files[0].task_id}; known are 1 to {len(TASKS)}")
 
 
 def _instruction(task: Task, labels: list[str]) -> str:

@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 
 from predimem.cli import (
     analyze,
+    annotate,
     data,
     demo,
     evaluation,
@@ -84,6 +85,7 @@ app.command("play", rich_help_panel=SEE)(play.play_one)
 app.command("tasks", rich_help_panel=SEE)(tasks.list_tasks)
 app.command("datagen", rich_help_panel=DATA)(make.datagen)
 app.command("decompose", rich_help_panel=DATA)(make.decompose)
+app.command("annotate", rich_help_panel=DATA)(annotate.annotate_episodes)
 app.add_typer(data.app, name="data", rich_help_panel=DATA)
 app.add_typer(exports.app, name="export", rich_help_panel=DATA)
 app.add_typer(imports.app, name="import", rich_help_panel=DATA)

@@ -22,14 +22,25 @@ Retry = Annotated[bool, typer.Option("--retry-errors", help="Read those episodes
 def import_hdf5(
     data: Annotated[Path, typer.Option(help="Folder with <category>/<task>_dataset/subtask_data/*.hdf5.")],
     out: Out,
+    instructions: Annotated[
+        Path | None,
+        typer.Option(
+            help="CSV file with the columns task, instruction and, where seeds differ, seed: what the robot was told. "
+            "Default: as our task of that number says it.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
+    workers: Processes = 1,
+    retry_errors: Retry = False,
 ) -> None:
     """Read RoboMemArena's HDF5 files, released or exported, as episodes.
 
     After Ctrl-C the same command goes on where it was interrupted.
     """
-    from datagen.imports.robomemarena import import_robomemarena
+    from datagen.imports.robomemarena_command import import_in_workers
 
-    print(f"{import_robomemarena(data, out)} episodes in {out}")
+    print(import_in_workers(data, out, instructions, workers, retry_errors))
 
 
 @app.command("lerobot")
@@ -71,11 +82,10 @@ def import_from_lerobot(
 
     After Ctrl-C the same command goes on where it was interrupted.
     """
+    from datagen.imports.arms import arms_of
     from datagen.imports.command import import_lerobot
 
-    arms = [(tuple(split(numbers)), opening) for numbers, opening in zip(tcp or [], gripper or [], strict=False)]
-    if len(tcp or []) != len(gripper or []):
-        raise ValueError("keyframes by motion need both --tcp and --gripper, once for each arm")
+    arms = arms_of(tcp or [], gripper or [])
     chosen = {"cameras": split(cameras), "max_px": max_px, "task": task, "first_seed": first_number}
     print(import_lerobot(data, out, subtasks, chosen, arms, closed_below_m, workers, retry_errors))
 

@@ -15,7 +15,7 @@ from predimem.cli.early import check_actor_recipe, check_planner_recipe
 from predimem.cli.options import check_out, split
 
 if TYPE_CHECKING:
-    from actor.train import ActorTrainConfig
+    from actor.training.config import ActorTrainConfig
 
 app = typer.Typer(no_args_is_help=True, help="Train the planner (S2), the actor (S1), or both for the arena.")
 
@@ -170,8 +170,17 @@ def train_actor(
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
     workers: Annotated[int, typer.Option(help="How many processes play the roll-outs between rounds of training.")] = 1,
+    processes: Annotated[
+        int | None,
+        typer.Option(
+            help="How many processes of this machine train together; default: one for each GPU, on a CPU one."
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check everything, say what would be done, and train nothing.")
+    ] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Only print how much memory each GPU needs, on 1, 2, 4 and 8 of them.")
     ] = False,
 ) -> None:
     """Train S1 by flow matching.
@@ -179,15 +188,21 @@ def train_actor(
     Ctrl-C writes a checkpoint, and the same command with --resume goes on from it, bit for bit.
 
     A training with rounds of DAgger goes on by itself when it is started again, without --resume.
+
+    On several machines, start `-m predimem.cli train actor ...` with `torchrun` or `accelerate launch`.
     """
     check_out(out, config)
     from predimem.core.config import load_config
     from predimem.core.progress import stage
 
+    if plan:
+        return _print_plan(config)
     check_actor_recipe(config, episodes)
     with stage("loading PyTorch"):
         from actor.dry_run import describe_training
-        from actor.train import ActorTrainConfig, train
+        from actor.train import train
+        from actor.training.config import ActorTrainConfig
+        from actor.training.launch import is_launched, is_main, launch, processes_wanted
 
     recipe = load_config(ActorTrainConfig, config)
     given = {"episodes": episodes, "out": out, "steps": steps}
@@ -195,14 +210,31 @@ def train_actor(
     if dry_run:
         print(describe_training(recipe, resume))
         return
+    together = processes_wanted(recipe.device, processes)
+    if recipe.dagger.rounds and together > 1:
+        raise ValueError("rounds of DAgger are trained by one process: say --processes 1, or dagger: {rounds: 0}")
+    if together > 1 and not is_launched():
+        raise typer.Exit(launch(together, sys.argv[1:]))
     try:
         exported = _train_rounds(recipe, workers) if recipe.dagger.rounds else train(recipe, resume=resume)
     except KeyboardInterrupt as interruption:
         words = [word for word in sys.argv[1:] if word != "--resume"]
         again = shlex.join(["predimem", *words, *([] if recipe.dagger.rounds else ["--resume"])])
-        print(f"\n{interruption or 'interrupted'}; to go on: {again}", file=sys.stderr)
+        if is_main():
+            print(f"\n{interruption or 'interrupted'}; to go on: {again}", file=sys.stderr)
         raise
-    print(f"exported to {exported}")
+    if is_main():
+        print(f"exported to {exported}")
+
+
+def _print_plan(config: Path) -> None:
+    from predimem.core.config import load_config
+    from predimem.core.progress import stage
+
+    with stage("loading PyTorch"):
+        from actor.training.config import ActorTrainConfig
+        from actor.training.plan import memory_table
+    print(memory_table(load_config(ActorTrainConfig, config)))
 
 
 def _train_rounds(recipe: ActorTrainConfig, workers: int) -> Path:

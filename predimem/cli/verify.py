@@ -79,7 +79,7 @@ def verify_planner(
     ] = None,
 ) -> None:
     """Replay recorded episodes that were held out to a planner with its own memory, and print its accuracy."""
-    from predimem.core.episodes import list_episodes, load_episodes
+    from predimem.core.episodes import check_subtasks, list_episodes, load_episodes
     from predimem.core.placement import Placement
     from predimem.core.progress import stage
     from predimem.core.weight_files import check_folder, weights_folder
@@ -98,6 +98,8 @@ def verify_planner(
 
     fraction = TrainConfig().dataset.validation_fraction
     recorded = load_episodes(episodes)
+    for episode in recorded:
+        check_subtasks(episode, episodes)
     _, held_out = split_episodes(recorded, fraction)
     if not held_out:
         tasks = len({episode.task for episode in recorded})

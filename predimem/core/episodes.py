@@ -33,6 +33,14 @@ VIDEO_STEPS = "video_steps"  # of `Episode.metadata`
 FORMAT = "predimem-episode"
 VERSION = 2
 READABLE = (1, 2)
+NAME_SUBTASKS = (
+    "name its subtasks with `predimem annotate`, or import it again with `--subtasks spans.csv`, or with `--subtasks "
+    "instruction` for the whole instruction as the only one"
+)
+
+
+class NoSubtask(EpisodeError, IndexError):
+    """A step, or a whole episode, without the subtask that training needs."""
 
 
 @dataclass(frozen=True)
@@ -106,11 +114,17 @@ class Episode:
         return int(self.metadata.get(VIDEO_STEPS, 0))
 
     def subtask_at(self, step: int) -> str:
-        """The label of the span that holds `step`. Raises IndexError outside all spans."""
+        """The label of the span that holds `step`. Raises NoSubtask outside all spans."""
         for span in self.subtasks:
             if span.start <= step < span.end:
                 return span.label
-        raise IndexError(f"step {step} is in no subtask span of {self.task} seed {self.seed}")
+        raise NoSubtask(f"step {step} is in no subtask span of {self.task} seed {self.seed}: {NAME_SUBTASKS}")
+
+
+def check_subtasks(episode: Episode, where: str | Path) -> None:
+    """Raises NoSubtask for an episode without any."""
+    if not episode.subtasks and episode.alternatives is None:
+        raise NoSubtask(f"{where}: {episode.task} seed {episode.seed} has no subtasks: {NAME_SUBTASKS}")
 
 
 def episode_path(root: str | Path, task: str, seed: int) -> Path:

@@ -54,7 +54,7 @@ def run_stages(stages: Sequence[Stage], out: Path) -> Path:
 
 def check_configs(stages: Sequence[Stage]) -> None:
     """Raises ValueError for a stage whose command would refuse its config, before hours are spent on others."""
-    from actor.train import ActorTrainConfig
+    from actor.training.config import ActorTrainConfig
     from datagen.command import KINDS
     from planner.train import TrainConfig
 

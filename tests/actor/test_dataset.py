@@ -148,3 +148,27 @@ def test_data_that_does_not_fit_the_config(tmp_path, config, message):
         load_frame_sets(tmp_path, config, val_every=2)
     with pytest.raises(ValueError, match="needs at least 3"):
         load_frame_sets(tmp_path, CONFIG, val_every=3)
+
+
+def test_parts_of_a_batch_are_the_batch(tmp_path):
+    """Several processes read what one would, and their means add up to its mean."""
+    frames, _ = load_frame_sets(save_episodes(tmp_path, range(1000, 1006)), CONFIG, 3)
+    sampling = SamplingConfig(frames_per_batch=4, prompts_per_frame=3)
+    whole = frames.batch(np.random.default_rng(7), sampling)
+    draw = frames.draw(np.random.default_rng(7), sampling)
+    parts = [frames.read(draw, part, 4) for part in range(4)]
+    for name in ("images", "seen", "state", "chunks", "targets_m", "pixels"):
+        np.testing.assert_array_equal(np.concatenate([getattr(p, name) for p in parts]), getattr(whole, name))
+    assert sum((p.prompts for p in parts), ()) == whole.prompts and whole.aimed_weight == 1
+    known = [np.isfinite(p.targets_m).all(-1) for p in parts]
+    means = [p.targets_m[k].mean() if k.any() else 0.0 for p, k in zip(parts, known, strict=True)]
+    mean = np.mean([p.aimed_weight * m for p, m in zip(parts, means, strict=True)])
+    assert mean == pytest.approx(whole.targets_m[np.isfinite(whole.targets_m).all(-1)].mean())
+
+
+def test_episodes_without_subtasks_are_named(tmp_path):
+    for seed in (1000, 1001):
+        bare = dataclasses.replace(make_episode(seed), subtasks=(), alternatives=None)
+        save_episode(episode_path(tmp_path, "Squares", seed), bare)
+    with pytest.raises(ValueError, match=r"Squares seed 1000 has no subtasks: name its .* `predimem annotate`"):
+        load_frame_sets(tmp_path, CONFIG, val_every=2)

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from actor.dry_run import describe_training
+from actor.train import train
 from predimem.core.config import to_dict
 from predimem.core.episodes import load_episodes
 from tests.actor.test_train import CONFIG
@@ -23,14 +24,14 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def recipe(tmp_path: Path) -> Path:
     path = tmp_path / "recipe.yaml"
-    path.write_text(yaml.safe_dump(_lists(to_dict(replace(CONFIG, log_every=1)))))
+    path.write_text(yaml.safe_dump(as_lists(to_dict(replace(CONFIG, log_every=1)))))
     return path
 
 
-def _lists(data):
+def as_lists(data):
     if isinstance(data, dict):
-        return {name: _lists(value) for name, value in data.items()}
-    return [_lists(value) for value in data] if isinstance(data, tuple | list) else data
+        return {name: as_lists(value) for name, value in data.items()}
+    return [as_lists(value) for value in data] if isinstance(data, tuple | list) else data
 
 
 def test_it_says_what_would_be_done_and_writes_nothing(episodes: Path, tmp_path: Path) -> None:
@@ -45,7 +46,7 @@ def test_it_says_what_would_be_done_and_writes_nothing(episodes: Path, tmp_path:
 
 
 def test_what_a_training_would_refuse_is_refused(episodes: Path, tmp_path: Path) -> None:
-    (tmp_path / "checkpoint.pt").touch()
+    train(replace(CONFIG, steps=1), episodes=episodes, out=tmp_path, progress=False)
     config = replace(CONFIG, episodes=str(episodes), out=str(tmp_path))
     with pytest.raises(ValueError, match="already holds a run: pass --resume"):
         describe_training(config)

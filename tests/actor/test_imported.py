@@ -14,7 +14,8 @@ from actor.exchange.convert import export_actor, import_actor
 from actor.normalize import load_stats
 from actor.policy import load_policy
 from actor.tiny.auxiliary import AuxiliaryConfig
-from actor.train import ActorTrainConfig, train
+from actor.train import train
+from actor.training.config import ActorTrainConfig
 from actor.weights import load_actor
 from predimem.core.config import from_dict, load_config
 from predimem.core.episodes import EpisodeWriter, SubtaskSpan, episode_path

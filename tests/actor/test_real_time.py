@@ -15,6 +15,7 @@ from actor.pi05 import Pi05, Pi05Config
 from actor.real_time import (
     MAX_GUIDANCE,
     Continuation,
+    draw_delays,
     flow_loss,
     guidance_scale,
     guidance_weights,
@@ -89,11 +90,12 @@ def test_without_a_delay_the_loss_is_the_old_one():
     actions, noise, time = torch.randn(2, 3, 5), torch.randn(2, 3, 5), torch.rand(2)
     generator = torch.Generator().manual_seed(0)
     before = generator.get_state()
+    delays = draw_delays(0, 2, generator)
+    assert delays is None and torch.equal(generator.get_state(), before)
     prefix = model.encode(inputs)
     assert torch.equal(
-        flow_loss(model, prefix, actions, noise, time, generator), model.loss(prefix, actions, noise, time).mean()
+        flow_loss(model, prefix, actions, noise, time, delays), model.loss(prefix, actions, noise, time).mean()
     )
-    assert torch.equal(generator.get_state(), before)
 
 
 def test_given_actions_are_clean_and_do_not_count():
@@ -102,11 +104,11 @@ def test_given_actions_are_clean_and_do_not_count():
         for weight in model.parameters():
             weight.add_(torch.randn_like(weight) * 0.05)
     actions, noise, time = torch.randn(4, 3, 5), torch.randn(4, 3, 5), torch.rand(4) * 0.8 + 0.1
-    delays = torch.randint(0, 3, (4,), generator=torch.Generator().manual_seed(7))
-    assert len(set(delays.tolist())) > 1
+    delays = draw_delays(2, 4, torch.Generator().manual_seed(7))
+    assert delays is not None and len(set(delays.tolist())) > 1
     prefix = model.encode(inputs)
-    loss = flow_loss(model, prefix, actions, noise, time, torch.Generator().manual_seed(7))
-    total, count = 0.0, 0
+    loss = flow_loss(model, prefix, actions, noise, time, delays)
+    errors = []
     for i, delay in enumerate(delays.tolist()):  # one chunk after the other, token by token
         alone = make_inputs(4, 4)
         alone = dataclasses.replace(
@@ -119,8 +121,8 @@ def test_given_actions_are_clean_and_do_not_count():
         noisy[:, :delay] = actions[i, :delay]
         v = model.velocity(model.encode(alone), noisy, times)
         error = (v - (noise - actions)[i : i + 1]).square()[:, delay:]
-        total, count = total + error.sum(), count + error.numel()
-    torch.testing.assert_close(loss, total / count, atol=1e-5, rtol=1e-5)
+        errors.append(error.mean())
+    torch.testing.assert_close(loss, torch.stack(errors).mean(), atol=1e-5, rtol=1e-5)
 
 
 def test_a_time_for_each_action_is_the_time_of_all_where_they_agree():
@@ -149,7 +151,7 @@ def test_training_with_delays_makes_chunks_that_continue():
         noise = torch.randn(8, 3, 5, generator=generator)
         time = flow_matching.sample_time(8, generator)
         optimiser.zero_grad()
-        flow_loss(model, model.encode(inputs), actions, noise, time, generator).backward()
+        flow_loss(model, model.encode(inputs), actions, noise, time, draw_delays(1, 8, generator)).backward()
         optimiser.step()
     sign = torch.tensor([1.0, -1.0] * 4)[:, None, None].expand(8, 3, 5)
     noise = torch.randn(8, 3, 5, generator=generator)

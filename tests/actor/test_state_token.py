@@ -14,7 +14,8 @@ from actor.preprocess import Preprocessor
 from actor.rounds import train_rounds
 from actor.tiny.locator import NEAR_M, Locator, position_loss, sketch_loss
 from actor.tokenizer import train_word_tokenizer
-from actor.train import ActorTrainConfig, DaggerConfig, train
+from actor.train import train
+from actor.training.config import ActorTrainConfig, DaggerConfig
 from predimem.core.episodes import Episode, episode_path, save_episode
 from predimem.core.types import Observation
 from tests.actor.conftest import CAMERAS, make_episode

@@ -18,7 +18,8 @@ from actor.policy import load_policy
 from actor.tiny.auxiliary import AuxiliaryConfig
 from actor.tiny.conv_stem import ConvStemConfig
 from actor.tokenizer import load_tokenizer
-from actor.train import ActorTrainConfig, OptimiserConfig, train
+from actor.train import train
+from actor.training.config import ActorTrainConfig, OptimiserConfig
 from actor.weights import ActorConfig
 from predimem.core.config import ConfigError, from_dict, load_config
 from predimem.core.episodes import episode_path, save_episode
@@ -153,8 +154,12 @@ def test_going_on_with_other_tasks_learns_their_words(tmp_path: Path):
 
 
 def test_damaged_checkpoint_is_named(episodes: Path, tmp_path: Path):
-    (tmp_path / "checkpoint.pt").write_bytes(b"PK half a file")
-    with pytest.raises(ValueError, match=r"checkpoint\.pt is not a whole checkpoint"):
+    train(CONFIG, episodes=episodes, out=tmp_path, progress=False)
+    (tmp_path / "checkpoint-00000006" / "__0_0.distcp").write_bytes(b"PK half a file")
+    with pytest.raises(ValueError, match=r"checkpoint-00000006 is not a whole checkpoint"):
+        train(CONFIG, episodes=episodes, out=tmp_path, resume=True, progress=False)
+    (tmp_path / "checkpoint-00000006" / "checkpoint.json").unlink()
+    with pytest.raises(ValueError, match=r"checkpoint-00000006 is not a whole checkpoint"):
         train(CONFIG, episodes=episodes, out=tmp_path, resume=True, progress=False)
 
 
@@ -193,7 +198,7 @@ def test_auxiliary_losses_need_the_conv_stem(episodes: Path, tmp_path: Path):
                     "vocab_size": 320, "action_dim": 8, "action_horizon": HORIZON,
                 }
             },
-            "steps": 1, "val_every": 6, "bfloat16": True,
+            "steps": 1, "val_every": 6, "precision": "bfloat16",
         },
     )  # fmt: skip
     with pytest.raises(ValueError, match="auxiliary losses need vision: conv"):

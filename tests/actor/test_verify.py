@@ -76,7 +76,7 @@ def test_names_go_to_openpi_and_back():
 
 def test_full_size_on_the_meta_device():
     """The H100 run's config: 3.3 billion parameters under the names and shapes of pi05_base."""
-    from actor.train import ActorTrainConfig
+    from actor.training.config import ActorTrainConfig
 
     config = load_config(ActorTrainConfig, CONFIGS / "pi05.yaml")
     with torch.device("meta"):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from actor.train import ActorTrainConfig, DaggerConfig
+from actor.training.config import ActorTrainConfig, DaggerConfig
 from datagen.actor_data.config import ActorDataConfig
 from datagen.dagger.config import PlannerDaggerConfig
 from datagen.demos.config import GenerationConfig

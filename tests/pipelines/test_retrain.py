@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from actor.train import DaggerConfig
+from actor.training.config import DaggerConfig
 from datagen.actor_data.config import ActorDataConfig
 from datagen.dagger.config import PlannerDaggerConfig
 from datagen.vision_data.config import VisionDataConfig
@@ -76,7 +76,7 @@ def test_who_drives_and_who_learns_from_what(config: RetrainConfig) -> None:
 
 
 def test_another_actor_goes_on_from_the_first_with_all_that_it_had(config: RetrainConfig) -> None:
-    from actor.train import ActorTrainConfig
+    from actor.training.config import ActorTrainConfig
 
     stages = {stage.name: stage for stage in plan_stages(config)}
     first, other = (from_dict(ActorTrainConfig, stages[f"arena-actor{name}"].config) for name in ("", "-reactive"))
@@ -86,7 +86,7 @@ def test_another_actor_goes_on_from_the_first_with_all_that_it_had(config: Retra
 
 
 def test_continuing_begins_every_training_with_weights_and_knows_the_new_words() -> None:
-    from actor.train import ActorTrainConfig
+    from actor.training.config import ActorTrainConfig
     from planner.train import TrainConfig
 
     start = StartConfig(rehearse=("4",), rehearse_episodes=3)
@@ -156,7 +156,7 @@ actor: {{recipe: configs/actor/arena.yaml, skills: configs/datagen_skills.yaml, 
 
 @pytest.mark.parametrize("tiny", [False, True])
 def test_every_config_is_one_that_its_command_reads(tmp_path: Path, tiny: bool) -> None:
-    from actor.train import ActorTrainConfig
+    from actor.training.config import ActorTrainConfig
     from planner.train import TrainConfig
 
     (tmp_path / "tiny.yaml").write_text(TINY)

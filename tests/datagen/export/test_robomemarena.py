@@ -13,10 +13,11 @@ import pytest
 from datagen.export.arena_state import OPENING, POSITION
 from datagen.export.robomemarena import CAMERAS, export_robomemarena
 from datagen.imports.robomemarena import BLOCK, group_files, import_episode, import_robomemarena, parse_name
+from datagen.imports.robomemarena_command import import_in_workers
 from datagen.keyframes import KeyframeConfig, extract_keyframes
 from predimem.core.episodes import Episode, EpisodeError, SubtaskSpan, episode_path, load_episode
 from predimem.envs.arena.tasks import TASKS
-from tests.datagen.export.builders import PX, make_episode, play_episode, save
+from tests.datagen.export.builders import PX, make_episode, play_episode, run_command, save
 
 FOLDER = "sequence/1_cookies_sauce_into_target_container_dataset/subtask_data"
 FIRST = f"{FOLDER}/pick_cookies_0_seed1000_task1.hdf5"
@@ -299,3 +300,26 @@ def test_episodes_that_the_layout_cannot_hold(tmp_path: Path, changes: dict, mes
     save(tmp_path / "episodes", replace(make_episode(1, 1000), **changes))
     with pytest.raises(ValueError, match=message):
         export_robomemarena(tmp_path / "episodes", tmp_path / "out", PX, progress=False)
+
+
+def test_workers_and_instructions(exported: Path, tmp_path: Path) -> None:
+    """A table says what the robot was told, for a task or one seed of it; the same command goes on."""
+    table = tmp_path / "told.csv"
+    table.write_text("task,seed,instruction\n1,,Tidy up.\n1,1000,Put both into the basket.\n")
+    words = ["import", "robomemarena", "--data", exported, "--out", tmp_path / "back", "--workers", 2]
+    assert "1 of 1 episodes kept" in run_command(*words, "--instructions", table)
+    written = make_episode(1, 1000)
+    path = episode_path(tmp_path / "back", written.task, 1000)
+    check_equal(load_episode(path), replace(written, instruction="Put both into the basket."))
+    stamp = path.stat().st_mtime_ns
+    run_command(*words, "--instructions", table)
+    assert path.stat().st_mtime_ns == stamp
+    for text, message in (
+        ("task,words\n", "missing: instruction"),
+        ("task,instruction\n2,Pour.\n", "told.csv has no instruction for task 1"),
+        ("task,instruction\none,Pour.\n", "line 2: expected the number of a task"),
+        ("task,instruction\n1,Pour.\n1,Place.\n", "line 3: the same task and seed came before"),
+    ):
+        table.write_text(text)
+        with pytest.raises(ValueError, match=message):
+            import_in_workers(exported, tmp_path / "other", table)

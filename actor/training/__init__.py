@@ -1,0 +1,1 @@
+"""How the actor is trained: on one CPU core as on many GPUs."""
