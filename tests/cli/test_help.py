@@ -12,9 +12,9 @@ def test_commands_stand_in_their_groups():
     found = re.findall(r"─ ([A-Z][\w ]*) ─|^│ (\w+)  ", shown, re.MULTILINE)
     assert [group or command for group, command in found][1:] == [
         *("See it", "demo", "play", "tasks"),
-        *("Data", "datagen", "decompose", "data", "export", "import"),
+        *("Data", "datagen", "decompose", "annotate", "data", "export", "import"),
         *("Train", "train", "verify"),
-        *("Evaluate", "eval", "harness", "skills"),
+        *("Evaluate", "eval", "harness", "skills", "analyze"),
         *("Serve", "serve", "memory"),
         *("Machine", "doctor"),
     ]
