@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from datagen.decompose.prompt import data_uri
+from datagen.decompose.prompt import data_uri, subtasks_schema
 
 SYSTEM = """You annotate recordings of robots, to make training data.
 You get an instruction and numbered images of one recording in which a robot carries it out, in the order of time.
@@ -53,12 +53,4 @@ def correction(problems: Sequence[str]) -> dict[str, Any]:
 def response_format(labels: Sequence[str]) -> dict[str, Any]:
     """The JSON schema of the answer, for servers with structured output."""
     label: dict[str, Any] = {"type": "string", "enum": list(labels)} if labels else {"type": "string"}
-    kinds = {"first_image": {"type": "integer"}, "label": label}
-    entry = {"type": "object", "properties": kinds, "required": list(kinds), "additionalProperties": False}
-    schema = {
-        "type": "object",
-        "properties": {"subtasks": {"type": "array", "items": entry}},
-        "required": ["subtasks"],
-        "additionalProperties": False,
-    }
-    return {"type": "json_schema", "json_schema": {"name": "annotation", "strict": True, "schema": schema}}
+    return subtasks_schema("annotation", {"first_image": {"type": "integer"}, "label": label})

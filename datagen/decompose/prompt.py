@@ -62,14 +62,19 @@ def response_format(vocabulary: Vocabulary) -> dict[str, Any]:
         "planner": {"type": "string", "enum": [str(skill) for skill in Skill]},
         "target": {"type": "string", "enum": [target.name for target in vocabulary.targets]},
     }
-    step = {"type": "object", "properties": kinds, "required": list(FIELDS), "additionalProperties": False}
+    return subtasks_schema("decomposition", {field: kinds[field] for field in FIELDS})
+
+
+def subtasks_schema(name: str, kinds: dict[str, Any]) -> dict[str, Any]:
+    """The `response_format` of an answer {"subtasks": [...]}. kinds: the JSON schema of each field of a subtask."""
+    entry = {"type": "object", "properties": kinds, "required": list(kinds), "additionalProperties": False}
     schema = {
         "type": "object",
-        "properties": {"subtasks": {"type": "array", "items": step}},
+        "properties": {"subtasks": {"type": "array", "items": entry}},
         "required": ["subtasks"],
         "additionalProperties": False,
     }
-    return {"type": "json_schema", "json_schema": {"name": "decomposition", "strict": True, "schema": schema}}
+    return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": schema}}
 
 
 def data_uri(image: np.ndarray) -> str:

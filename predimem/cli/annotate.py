@@ -7,7 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
-from predimem.cli.options import Episodes, Out
+from predimem.cli.options import (
+    AnswerSeconds,
+    AnswerTokens,
+    ClosedBelow,
+    Episodes,
+    GripperEntries,
+    Out,
+    TcpEntries,
+)
 
 
 def annotate_episodes(
@@ -25,26 +33,12 @@ def annotate_episodes(
     camera: Annotated[str, typer.Option(help="Whose images the model gets; default: the first camera's.")] = "",
     images: Annotated[int, typer.Option(help="How many images of an episode the model gets at most.", min=2)] = 32,
     max_px: Annotated[int, typer.Option(help="The longer side of an image that the model gets.", min=8)] = 336,
-    tcp: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Find keyframes by the arm's motion: where in the state the position of its TCP in m is, such as "
-            "0,1,2. Once for each arm, with a --gripper each."
-        ),
-    ] = None,
-    gripper: Annotated[
-        list[int] | None, typer.Option(help="Where in the state the opening of the arm's gripper in m is, such as 6.")
-    ] = None,
-    closed_below_m: Annotated[
-        float, typer.Option(help="The gripper counts as closed below this opening: what it holds at its widest.")
-    ] = 0.075,
+    tcp: TcpEntries = None,
+    gripper: GripperEntries = None,
+    closed_below_m: ClosedBelow = 0.075,
     again: Annotated[bool, typer.Option("--again", help="Also episodes that have several subtasks already.")] = False,
-    timeout: Annotated[
-        float | None, typer.Option(help="Seconds that each answer of the model may take; default: 120.")
-    ] = None,
-    max_tokens: Annotated[
-        int | None, typer.Option(help="Tokens that an answer may have; default: as many as the server allows.")
-    ] = None,
+    timeout: AnswerSeconds = None,
+    max_tokens: AnswerTokens = None,
     workers: Annotated[int, typer.Option(help="How many episodes are asked about side by side.", min=1)] = 1,
     retry_errors: Annotated[
         bool, typer.Option("--retry-errors", help="Ask again about episodes that ended in an error.")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from predimem.cli.actor_weights import import_weights
-from predimem.cli.options import Out, split
+from predimem.cli.options import ClosedBelow, GripperEntries, Out, TcpEntries, split
 
 app = typer.Typer(no_args_is_help=True, help="Read the data sets of others as episodes, and their weights.")
 app.command("actor")(import_weights)
@@ -62,19 +62,9 @@ def import_from_lerobot(
         str | None, typer.Option(help="What to call the task; default: as in our own exports, else as the folder.")
     ] = None,
     first_number: Annotated[int, typer.Option(help="The number of the first episode, from 1000 to 99999.")] = 1000,
-    tcp: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Find keyframes by the arm's motion: where in the state the position of its TCP in m is, such as "
-            "0,1,2. Once for each arm, with a --gripper each."
-        ),
-    ] = None,
-    gripper: Annotated[
-        list[int] | None, typer.Option(help="Where in the state the opening of the arm's gripper in m is, such as 6.")
-    ] = None,
-    closed_below_m: Annotated[
-        float, typer.Option(help="The gripper counts as closed below this opening: what it holds at its widest.")
-    ] = 0.075,
+    tcp: TcpEntries = None,
+    gripper: GripperEntries = None,
+    closed_below_m: ClosedBelow = 0.075,
     workers: Processes = 1,
     retry_errors: Retry = False,
 ) -> None:

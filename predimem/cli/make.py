@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from predimem.cli.options import Workers, check_out, split
+from predimem.cli.options import AnswerSeconds, AnswerTokens, Workers, check_out, split
 from predimem.core.files import check_file
 
 
@@ -50,12 +50,8 @@ def decompose(
         str | None, typer.Option(help="Ask a model at this OpenAI-compatible address; default: use rules.")
     ] = None,
     model: Annotated[str | None, typer.Option(help="The name of the model at that address.")] = None,
-    timeout: Annotated[
-        float | None, typer.Option(help="Seconds that each answer of the model may take; default: 120.")
-    ] = None,
-    max_tokens: Annotated[
-        int | None, typer.Option(help="Tokens that an answer may have; default: as many as the server allows.")
-    ] = None,
+    timeout: AnswerSeconds = None,
+    max_tokens: AnswerTokens = None,
     out: Annotated[Path | None, typer.Option(help="File for the JSON; default: standard output.")] = None,
 ) -> None:
     """Break an instruction of the arena down into steps, by rules or by a model that sees the scene."""

@@ -43,6 +43,25 @@ BenchmarkOption = Annotated[
 Agents = Annotated[str, typer.Option("--agent", "--agents", help="Names of agents, comma-separated.")]
 Tasks = Annotated[str, typer.Option(help="Names of tasks, comma-separated.")]
 Episodes = Annotated[Path, typer.Option(help="Folder with the episodes.")]
+TcpEntries = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Find keyframes by the arm's motion: where in the state the position of its TCP in m is, such as "
+        "0,1,2. Once for each arm, with a --gripper each."
+    ),
+]
+GripperEntries = Annotated[
+    list[int] | None, typer.Option(help="Where in the state the opening of the arm's gripper in m is, such as 6.")
+]
+ClosedBelow = Annotated[
+    float, typer.Option(help="The gripper counts as closed below this opening: what it holds at its widest.")
+]
+AnswerSeconds = Annotated[
+    float | None, typer.Option(help="Seconds that each answer of the model may take; default: 120.")
+]
+AnswerTokens = Annotated[
+    int | None, typer.Option(help="Tokens that an answer may have; default: as many as the server allows.")
+]
 EpisodeFile = Annotated[Path, typer.Argument(help="The file of an episode, such as .../seed0000001000.h5.")]
 
 
