@@ -192,12 +192,11 @@ def _facts(own: Scene, other: Scene, shown: Sequence[str]) -> SceneFacts:
 
 def _rows(facts: SceneFacts, rows: Sequence[int]) -> SceneFacts:
     """The facts of these frames."""
-    changed: dict[str, Any] = {name: tuple(getattr(facts, name)[row] for row in rows) for name in _TUPLES}
+    changed: dict[str, Any] = {
+        name: tuple(getattr(facts, name)[row] for row in rows) for name in ("places", "mats", "held")
+    }
     changed |= {name: getattr(facts, name)[list(rows)] for name in ("pixels", "mat_pixels", "openings")}
     return replace(facts, **changed)
-
-
-_TUPLES = ("places", "mats", "held")
 
 
 def _family(task: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,10 +20,10 @@ from planner.recall.examples import Shown, Tokens, tokens_of
 from planner.recall.model import RecallConfig
 from planner.recall.train import RecallTraining, train_recall
 from predimem.core.config import to_dict
-from predimem.core.types import Frame, History, PastSession
+from predimem.core.types import Frame, History
 from predimem.envs.interference.conditions import condition_of, draw
 from predimem.envs.interference.families import FAMILIES, Family
-from predimem.envs.interference.sessions import FIRST_SEEDS, Recorded, SessionPool, Split
+from predimem.envs.interference.sessions import FIRST_SEEDS, Recorded, SessionPool, Split, past_session
 
 ANSWERS = tuple(answer for family in FAMILIES.values() for answer in family.answers)
 SEEN_IN_TRAINING = ("no-history", "k0", "k1", "k3", "k7", "k1-older", "k3-older", "k1-newer", "k3-newer", "k7-absent")
@@ -60,18 +60,7 @@ class EmbeddedPool:
             of = FAMILIES[planned.family]
             recorded = self._pool.lesson(of, planned.value, planned.number)
             embeddings = self._embedded(recorded, of, planned.value, planned.number, "lesson")
-            sessions.append(
-                PastSession(
-                    name=f"{index}-{planned.family}",
-                    age_s=planned.age_s,
-                    instruction=recorded.instruction,
-                    frames=recorded.frames,
-                    robot=planned.robot,
-                    person=planned.person,
-                    embeddings=embeddings,
-                    relevant=planned.relevant,
-                )
-            )
+            sessions.append(replace(past_session(index, planned, recorded), embeddings=embeddings))
         return History(tuple(sessions), drawn.robot, drawn.person), drawn.value
 
     def view(self, family: Family, value: int, number: int) -> np.ndarray:

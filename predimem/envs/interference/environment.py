@@ -13,7 +13,7 @@ from predimem.envs.arena.achievements import AHEAD, ELSEWHERE
 from predimem.envs.arena.task import Task
 from predimem.envs.interference.conditions import Condition, Draw, draw
 from predimem.envs.interference.families import FAMILIES, Family
-from predimem.envs.interference.sessions import SessionPool, seed_of
+from predimem.envs.interference.sessions import SessionPool, past_session, seed_of
 
 WRONG = (ELSEWHERE, AHEAD)  # deeds after which an episode has failed: the robot does what another lesson would ask for
 
@@ -109,12 +109,4 @@ class InterferenceEnvironment:
         assert self._draw is not None
         planned = self._draw.sessions[index]
         recorded = self._sessions.lesson(FAMILIES[planned.family], planned.value, planned.number)
-        return PastSession(
-            name=f"{index}-{planned.family}",
-            age_s=planned.age_s,
-            instruction=recorded.instruction,
-            frames=recorded.frames,
-            robot=planned.robot,
-            person=planned.person,
-            relevant=planned.relevant,
-        )
+        return past_session(index, planned, recorded)

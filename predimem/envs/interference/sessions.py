@@ -17,11 +17,12 @@ import numpy as np
 
 from predimem.core.files import AtomicWrite
 from predimem.core.seeds import EVALUATION_SEEDS_FROM
-from predimem.core.types import Frame
+from predimem.core.types import Frame, PastSession
 from predimem.envs.arena import suite
 from predimem.envs.arena.layout import draw_layout
 from predimem.envs.arena.task import Task
 from predimem.envs.benchmark import load_expert
+from predimem.envs.interference.conditions import PlannedSession
 from predimem.envs.interference.families import Family
 
 VERSION = "1"  # to be raised whenever a recorded session would come out otherwise
@@ -97,6 +98,19 @@ class SessionPool:
             made = suite.make(task, "pd_joint_pos", self._image_px, images=True, inverse_kinematics="predimem")
             self._environments[task.name] = made
         return self._environments[task.name]
+
+
+def past_session(index: int, planned: PlannedSession, recorded: Recorded) -> PastSession:
+    """Session `index` of a history as a memory gets it, without embeddings."""
+    return PastSession(
+        name=f"{index}-{planned.family}",
+        age_s=planned.age_s,
+        instruction=recorded.instruction,
+        frames=recorded.frames,
+        robot=planned.robot,
+        person=planned.person,
+        relevant=planned.relevant,
+    )
 
 
 def seed_of(task: Task, variant: int, first: int) -> int:
