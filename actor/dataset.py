@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,7 @@ from actor.transforms import ResizeWithPad
 from actor.weights import ActorConfig
 from predimem.core.episodes import Episode, Frames, check_subtasks, list_episodes, load_episodes
 from predimem.core.seeds import refuse_evaluation_seed
+from predimem.core.task_weights import check_task_weights, weights_of
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,8 @@ class SamplingConfig:
     instruction_share: the share of prompts that are the task's instruction, as the reactive policy gets it. Their label
         is the goal's chunk, without a target, because no image shows it; in episodes without a goal it is the chunk
         and the target of the current subtask.
-    tasks_alike: whether each task is drawn equally often, however many frames it has; else each frame is.
+    task_weights: how often each task is drawn, however many frames it has: pattern of the name -> weight, of which the
+        first that matches counts (`*` is any other task). Without any, each frame is drawn equally often.
     hold_share: the share of prompts whose subtask has no target although others have one.
     idle_share: the share of frames in which no subtask has a target.
     brightness: how much the brightness of images is changed.
@@ -41,7 +43,7 @@ class SamplingConfig:
     frames_per_batch: int = 12
     prompts_per_frame: int = 6
     instruction_share: float = 0.1
-    tasks_alike: bool = False
+    task_weights: dict[str, float] = field(default_factory=dict)
     hold_share: float = 0.05
     idle_share: float = 0.08
     brightness: float = 0.07
@@ -53,6 +55,7 @@ class SamplingConfig:
         for name in ("instruction_share", "hold_share", "idle_share"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must be between 0 and 1, got {getattr(self, name)}")
+        check_task_weights(self.task_weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,16 +208,17 @@ class FrameSet:
     def _draw_frame(self, rng: np.random.Generator, config: SamplingConfig) -> tuple[int, int]:
         idle = bool(self.idle) and (not self.active or rng.random() < config.idle_share)
         frames = self.idle if idle else self.active
-        if config.tasks_alike:
+        if config.task_weights:
             groups = self._idle_by_task if idle else self._active_by_task
-            frames = groups[rng.integers(len(groups))]
+            weights = np.array(weights_of(groups, config.task_weights))
+            frames = list(groups.values())[rng.choice(len(groups), p=weights / weights.sum())]
         return frames[rng.integers(len(frames))]
 
-    def _by_task(self, frames: list[tuple[int, int]]) -> list[list[tuple[int, int]]]:
+    def _by_task(self, frames: list[tuple[int, int]]) -> dict[str, list[tuple[int, int]]]:
         groups: dict[str, list[tuple[int, int]]] = {}
         for frame in frames:
             groups.setdefault(self.episodes[frame[0]].task, []).append(frame)
-        return list(groups.values())
+        return groups
 
     def _draw_prompt(
         self, rng: np.random.Generator, e: int, t: int, config: SamplingConfig

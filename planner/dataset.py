@@ -24,6 +24,7 @@ from planner.replay import Replay, Sample, frame_at
 from predimem.core.episodes import Episode, check_subtasks, load_episodes
 from predimem.core.frames import StepImages
 from predimem.core.seeds import refuse_evaluation_seed
+from predimem.core.task_weights import check_task_weights, weights_of
 from predimem.core.types import MemorySnapshot
 
 
@@ -36,7 +37,8 @@ class DatasetConfig:
     """Which samples are drawn from the episodes, and how they are changed. Probabilities and shares lie in 0..1.
 
     samples: how many lines the JSONL has.
-    tasks_alike: whether each task is drawn equally often, however many episodes it has; else each episode is.
+    task_weights: how often each task is drawn, however many episodes it has: pattern of the name -> weight, of which the
+        first that matches counts (`*` is any other task). Without any, each episode is drawn equally often.
     phase_weights: how often each kind of subtask is drawn. The key is the first word of its label; `*` is any other.
     cue_subtask: the subtask that shows what has to be remembered (for `counterfactual: cue`).
     counterfactual: what a sample gets from another episode with the same instruction. "cue" exchanges the keyframes of
@@ -71,7 +73,7 @@ class DatasetConfig:
     }
 
     samples: int = 12_000
-    tasks_alike: bool = False
+    task_weights: dict[str, float] = field(default_factory=dict)
     phase_weights: dict[str, float] = field(default_factory=lambda: {"watch": 0.15, "wait": 0.15, "*": 0.7})
     cue_subtask: str = "watch"
     counterfactual_probability: float = 0.8
@@ -101,6 +103,7 @@ class DatasetConfig:
             raise ValueError("step_grid and samples_per_replay must be at least 1")
         if "*" not in self.phase_weights:
             raise ValueError("phase_weights needs the key '*' for the subtasks that it does not name")
+        check_task_weights(self.task_weights)
 
 
 def training_episodes(folder: str | Path) -> list[Episode]:
@@ -152,7 +155,8 @@ class SampleMaker:
         self._episodes = list(episodes)
         self._memory = memory
         self._config = config
-        self._by_task = list(_by_task(episodes).values())
+        self._by_task = _by_task(episodes)
+        self._task_weights = weights_of(self._by_task, config.task_weights) if config.task_weights else None
         self._goals = _goals_by_task(episodes)
         self._branch_points = branch_points(episodes)
         self._cues = [(e, step) for e in episodes for step in self._cue_steps(e)]
@@ -161,11 +165,14 @@ class SampleMaker:
         """`count` samples, a few of each replay."""
         made = 0
         while made < count:
-            episode = rng.choice(rng.choice(self._by_task) if self._config.tasks_alike else self._episodes)
+            episode = rng.choice(self._some_task(rng) if self._task_weights else self._episodes)
             snapshots = self._replay(episode, rng)
             for _ in range(min(self._config.samples_per_replay, count - made)):
                 yield self._sample(episode, snapshots[self._step(episode, rng)], rng)
                 made += 1
+
+    def _some_task(self, rng: random.Random) -> list[Episode]:
+        return rng.choices(list(self._by_task.values()), self._task_weights)[0]
 
     def _replay(self, episode: Episode, rng: random.Random) -> Replay:
         return Replay(episode, self._memory, self._nominations(episode, rng), self._lag(rng))

@@ -56,6 +56,16 @@ def test_without_a_goal_instruction_prompts_get_chunk_and_target_of_the_current_
     assert np.isfinite(batch.pixels[:, 0]).all()
 
 
+def test_tasks_are_drawn_by_their_weights_however_many_frames_they_have():
+    many = [make_episode(seed) for seed in range(1000, 1009)]
+    frames = FrameSet([*many, dataclasses.replace(make_episode(1009), task="Rare-v0")], CAMERAS, HORIZON, 128)
+    shares = {}
+    for name, weights in {"none": {}, "alike": {"*": 1.0}, "rare": {"*": 1.0, "Rare*": 3.0}}.items():
+        drawn = frames.draw(np.random.default_rng(0), SamplingConfig(400, 1, task_weights=weights)).frames
+        shares[name] = np.mean([episode == 9 for episode, _ in drawn])
+    assert 0.05 < shares["none"] < 0.15 and 0.42 < shares["alike"] < 0.58 and 0.67 < shares["rare"] < 0.83
+
+
 def test_shifted_images_keep_their_targets():
     frames = FrameSet([make_episode(1002)], CAMERAS, HORIZON, 128)
     sampling = SamplingConfig(20, 1, instruction_share=0, hold_share=0, idle_share=0, shift_px=2)

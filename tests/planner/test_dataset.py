@@ -192,11 +192,17 @@ def test_all_episodes_of_a_seed_are_held_out_together(episodes):
     assert len(validation) == 6 and not {e.seed for e in training} & {e.seed for e in validation}
 
 
-def test_tasks_are_drawn_alike_however_many_episodes_they_have():
+def test_tasks_are_drawn_by_their_weights_however_many_episodes_they_have():
     many = [make_episode(seed, "red") for seed in range(1000, 1009)]
     few = [replace(make_episode(1000, "red"), task="Rare-v0")]
     shares = {}
-    for alike in (False, True):
-        drawn = draw(many + few, replace(PLAIN, tasks_alike=alike), count=400)
-        shares[alike] = np.mean([sample.episode.task == "Rare-v0" for sample in drawn])
-    assert 0.05 < shares[False] < 0.15 and 0.42 < shares[True] < 0.58
+    for name, weights in {"none": {}, "alike": {"*": 1.0}, "rare": {"Rare*": 3.0, "*": 1.0}}.items():
+        drawn = draw(many + few, replace(PLAIN, task_weights=weights), count=400)
+        shares[name] = np.mean([sample.episode.task == "Rare-v0" for sample in drawn])
+    assert 0.05 < shares["none"] < 0.15 and 0.42 < shares["alike"] < 0.58 and 0.67 < shares["rare"] < 0.83
+
+
+@pytest.mark.parametrize("weights", [{"Rare*": 3.0}, {"Rare*": 0.0, "*": 1.0}])
+def test_task_weights_that_leave_a_task_without_one_are_refused(weights):
+    with pytest.raises(ValueError, match="task_weights"):
+        DatasetConfig(task_weights=weights)
