@@ -37,8 +37,8 @@ class DatasetConfig:
     """Which samples are drawn from the episodes, and how they are changed. Probabilities and shares lie in 0..1.
 
     samples: how many lines the JSONL has.
-    task_weights: how often each task is drawn, however many episodes it has: pattern of the name -> weight, of which the
-        first that matches counts (`*` is any other task). Without any, each episode is drawn equally often.
+    task_weights: how often each task is drawn, however many episodes it has: pattern of its name -> weight, of which
+        the first that matches counts (`*` is any other task). Without any, each episode is drawn equally often.
     phase_weights: how often each kind of subtask is drawn. The key is the first word of its label; `*` is any other.
     cue_subtask: the subtask that shows what has to be remembered (for `counterfactual: cue`).
     counterfactual: what a sample gets from another episode with the same instruction. "cue" exchanges the keyframes of
