@@ -18,7 +18,9 @@ from actor.augment import Change, draw_change
 from actor.labels import labels_of
 from actor.transforms import ResizeWithPad
 from actor.weights import ActorConfig
-from predimem.core.episodes import Episode, Frames, check_subtasks, list_episodes, load_episodes
+from predimem.core.episode_folder import list_episodes, load_episodes
+from predimem.core.episodes import Episode, check_subtasks
+from predimem.core.frames import Frames
 from predimem.core.seeds import refuse_evaluation_seed
 from predimem.core.task_weights import check_task_weights, weights_of
 

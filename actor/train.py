@@ -32,7 +32,7 @@ from actor.training.processes import Trained, agree, make_accelerator
 from actor.training.start import new_learner, prepare
 from actor.weights import STATS_FILE, Actor, load_into, save_actor, tokenizer_path
 from predimem.core.config import in_todays_words, to_dict
-from predimem.core.episodes import list_episodes
+from predimem.core.episode_folder import list_episodes
 from predimem.core.progress import Bar
 
 SUMMARY_FILE = "summary.json"

@@ -32,7 +32,9 @@ from actor.training.batches import read_ahead
 from actor.training.config import ActorTrainConfig, ComputeConfig
 from actor.training.plan import flops_of_a_frame
 from predimem.core.config import load_config
-from predimem.core.episodes import Episode, SubtaskSpan, load_episode, save_episode
+from predimem.core.episode_reader import load_episode
+from predimem.core.episode_writer import save_episode
+from predimem.core.episodes import Episode, SubtaskSpan
 from predimem.core.frames import Frames
 
 SCENE = Path(__file__).parents[1] / "docs" / "images" / "arena.jpg"

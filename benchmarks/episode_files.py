@@ -19,7 +19,7 @@ import h5py
 import numpy as np
 from PIL import Image
 
-from predimem.core.episodes import load_episode
+from predimem.core.episode_reader import load_episode
 
 FILTERS: dict[str, dict[str, Any]] = {
     "none": {},

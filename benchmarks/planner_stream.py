@@ -18,96 +18,26 @@ from __future__ import annotations
 
 import argparse
 import gc
-import os
-import platform
-import resource
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from transformers import Qwen3VLForConditionalGeneration
 
-from memory_bank import MemoryBank, MemoryConfig
+from benchmarks.planner_stream_page import Row, report
+from benchmarks.random_planner import INSTRUCTION, MEMORY, PIXELS, PROMPT, SIZES, make_planner, speak
+from memory_bank import MemoryBank
 from planner.caches import CacheConfig
-from planner.checkpoint import PlannerSpec
 from planner.decoding import QwenPlanner
 from planner.inputs import Inputs
-from planner.model import ObjectiveConfig
-from planner.prompt import PromptConfig, chat_messages, render_answer, render_prompt, size_images
-from planner.tiny.base import BaseConfig, TinyConfig, tiny_hf_config, tiny_processor
-from planner.tiny.tokenizer_config import TokenizerConfig
+from planner.prompt import chat_messages, render_prompt, size_images
 from predimem.core.types import MemorySnapshot, Observation
-from predimem.evaluation.run.machine import revision
 
-INSTRUCTION = "Pour wine into the red mug twice, then stand the bottle back on the table."
-SUBTASKS = ("pour wine into mug 1st", "pour wine into mug 2nd")
-LONGEST, SMALL = 24, 0.02
-STRIDE, EVERY, HZ, PIXELS = 10, 10, 20, 256
-PROMPT = PromptConfig(cameras=("front", "wrist"), timestamps="gaps")
-MEMORY = MemoryConfig(recent_stride_steps=STRIDE, cluster_gap_steps=1)
+EVERY, HZ = 10, 20  # control steps between two questions, and in a second
 ONE_IN = 4  # of so many questions one brings a keyframe
-TEXT = {"mrope_section": (24, 20, 20), "rope_theta": 5e6, "head_dim": 128, "image_size": PIXELS, "patch_size": 16}
-SIZES = {
-    "90m": TinyConfig(
-        hidden_size=1024, intermediate_size=3072, layers=6, heads=8, kv_heads=2, initializer_range=0.05,
-        vision_hidden_size=320, vision_intermediate_size=1280, vision_layers=6, vision_heads=5,
-        deepstack_layers=(1, 2, 4), **TEXT,
-    ),
-    "8b": TinyConfig(
-        hidden_size=4096, intermediate_size=12288, layers=36, heads=32, kv_heads=8, initializer_range=0.02,
-        vision_hidden_size=1152, vision_intermediate_size=4304, vision_layers=27, vision_heads=16,
-        deepstack_layers=(8, 16, 24), **TEXT,
-    ),
-    "tiny": TinyConfig(image_size=PIXELS, deepstack_layers=(0, 1)),
-}  # fmt: skip
-VOCABULARY = {"8b": 151_936}
-
-
-def make_planner(size: str, device: str, caches: CacheConfig) -> tuple[QwenPlanner, list[torch.nn.Linear]]:
-    """A planner with weights drawn at random, and heads that say one subtask each."""
-    tokens = TokenizerConfig(vocab_size=512, instructions=(INSTRUCTION,), subtasks=SUBTASKS)
-    base = BaseConfig(tiny=SIZES[size], tokenizer=tokens)
-    processor = tiny_processor(base, PROMPT)
-    config = tiny_hf_config(base.tiny, processor.tokenizer, ObjectiveConfig(window=5))
-    text: Any = config.text_config
-    text.vocab_size = VOCABULARY.get(size, text.vocab_size)
-    text.max_position_embeddings = 1 << 17
-    torch.manual_seed(0)
-    default = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float32 if device == "cpu" else torch.bfloat16)
-    try:
-        with torch.device(device):
-            model = Qwen3VLForConditionalGeneration(config).eval()
-            for layer in model.model.language_model.layers:
-                layer.self_attn.o_proj.weight.data.mul_(SMALL)
-                layer.mlp.down_proj.weight.data.mul_(SMALL)
-    finally:
-        torch.set_default_dtype(default)
-    planner = QwenPlanner(model, processor, PlannerSpec(PROMPT, MEMORY, max_new_tokens=LONGEST), caches)
-    return planner, [head_that_says(planner, subtask) for subtask in SUBTASKS]
-
-
-def head_that_says(planner: QwenPlanner, subtask: str) -> torch.nn.Linear:
-    """A head by which each token of one answer follows from the one before, where layers add little."""
-    text, tokenizer = planner._model.model.language_model, planner._tokenizer
-    before = tokenizer("<|im_start|>assistant\n").input_ids[-1]
-    script = [before, *tokenizer(render_answer(subtask, []) + "<|im_end|>").input_ids]
-    device = planner._model.device
-    hidden = text.norm(text.embed_tokens(torch.tensor(script[:-1], device=device))).float()
-    logits = torch.full((len(script) - 1, text.embed_tokens.num_embeddings), -20.0, device=device)
-    logits[range(len(script) - 1), script[1:]] = 0.0
-    head = torch.nn.Linear(hidden.shape[1], logits.shape[1], bias=False, device=device)
-    head.weight.data = (torch.linalg.pinv(hidden) @ logits).T.to(planner._model.dtype)
-    return head
-
-
-def speak(planners: Sequence[QwenPlanner], head: torch.nn.Linear) -> None:
-    for planner in planners:
-        planner._model.lm_head = planner._forward._head = head
 
 
 class Robot:
@@ -139,28 +69,6 @@ class Robot:
             self._asked += 1
             self.go_on(nominate=self._asked % ONE_IN == 0)
             yield self.bank.snapshot()
-
-
-@dataclass
-class Row:
-    """Milliseconds at one number of keyframes; NaN where it was not measured.
-
-    changed: prepared, where the answer is another than the last one. compared: answers that had the same tokens.
-    difference: the largest between logits, in parts of their range.
-    attention: the share of attention over the known prompt in the operations of a prepared answer, by arithmetic.
-    """
-
-    keyframes: int
-    tokens: int
-    generate: float
-    whole: float
-    reuse: float
-    prepared: float
-    changed: float
-    preparing: float
-    compared: int
-    difference: float
-    attention: float
 
 
 class Timer:
@@ -323,72 +231,6 @@ def main() -> None:
     print(page)
     if args.out:
         args.out.write_text(page)
-
-
-def report(args: argparse.Namespace, parameters: int, rows: list[Row], asked: int, computed: int) -> str:
-    """The page, as Markdown."""
-    by_keyframes = {row.keyframes: row for row in rows}
-    lines = [
-        "# How long a decision takes, by how much is remembered",
-        "",
-        f"Made with `python -m benchmarks.planner_stream --size {args.size} --device {args.device}`: "
-        f"{parameters / 1e6:.0f} million parameters drawn at random, two images of {PIXELS} px a timestep, a window of "
-        f"{MEMORY.recent_window}. Times are the medians of {args.answers} "
-        "answers in milliseconds, "
-        + (
-            f"of processor time of {torch.get_num_threads()} thread on {_processor()} in float32."
-            if args.device == "cpu"
-            else f"by the clock on {torch.cuda.get_device_name()} in bfloat16."
-        )
-        + f" Revision {(revision()[0] or 'unknown')[:7]}.",
-        "",
-        "| keyframes | tokens | `generate` | whole prompt | reuse | prepared | ratio | another answer | preparing "
-        "| attention, % |",
-        "| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
-    ]
-    for row in rows:
-        values = (row.generate, row.whole, row.reuse, row.prepared)
-        ratio = row.whole / row.prepared
-        cells = [f"{value:.0f}" if value == value else "" for value in values]
-        cells += [f"{ratio:.1f}" if ratio == ratio else "", f"{row.changed:.0f}", f"{row.preparing:.0f}"]
-        cells.append(f"{100 * row.attention:.0f}")
-        lines.append(f"| {row.keyframes} | {row.tokens} | {' | '.join(cells)} |")
-    lines += [
-        "",
-        "- **`generate`** is the Hugging Face processor on the whole prompt and transformers' `generate`.",
-        "- **Whole prompt:** each image is encoded once and the last answer is a guess, but the prompt is read from "
-        "its beginning.",
-        "- **Reuse:** keys and values of the prompt's unchanged beginning are kept; the window is read when the "
-        "question comes.",
-        "- **Prepared:** between two questions the planner has read all that it could know of the next prompt, which "
-        "took the time in the last column. What is left is the newest timestep, the question and the answer.",
-        "- **Ratio** is that of whole prompt to prepared. These answers repeat the last one, as most do.",
-        "- **Attention** is the share of attention over the known prompt in the operations of a prepared answer. It is "
-        "what still grows with the memory, and no cache takes it away: every new token looks at all keyframes.",
-        "- **Another answer** is a prepared one that names another subtask than the last one.",
-        "",
-        f"With up to {args.whole_up_to} keyframes the prepared answer had the tokens of the one from the whole prompt "
-        f"in all {sum(r.compared for r in rows)} questions, and where `generate` was asked, its tokens as well. The "
-        f"logits of the first token differed by up to {max(r.difference for r in rows):.0e} of their range.",
-    ]
-    if 8 in by_keyframes and 256 in by_keyframes:
-        growth = by_keyframes[256].prepared / by_keyframes[8].prepared
-        lines += ["", f"A prepared answer at 256 keyframes takes {growth:.1f} times as long as at 8."]
-    if asked:
-        lines += [
-            "",
-            f"{args.robots} robots with 32 keyframes each asked in turns: {computed} timesteps went through the tower "
-            f"in {asked} answers, each of which showed one new timestep.",
-        ]
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    lines += ["", f"The process took {peak:.0f} MiB at its peak (load {os.getloadavg()[0]:.0f}).", ""]
-    return "\n".join(lines)
-
-
-def _processor() -> str:
-    info = Path("/proc/cpuinfo")
-    names = [line.split(":")[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")]
-    return names[0] if names else platform.processor()
 
 
 if __name__ == "__main__":

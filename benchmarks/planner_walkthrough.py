@@ -23,7 +23,8 @@ import yaml
 from benchmarks.qwen3vl_folder import make_qwen3vl_folder
 from planner.train_config import TrainConfig
 from predimem.core.config import load_config, read_yaml, to_dict
-from predimem.core.episodes import Episode, load_episodes
+from predimem.core.episode_folder import load_episodes
+from predimem.core.episodes import Episode
 
 RECIPE = "configs/planner/qwen3vl_8b.yaml"
 STEPS = 10

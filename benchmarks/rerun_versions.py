@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from predimem.core.episodes import Episode, Frames, SubtaskSpan
+from predimem.core.episodes import Episode, SubtaskSpan
+from predimem.core.frames import Frames
 from predimem.serving.rerun import recording_of_episode, write_rerun
 
 INSTALLED = "installed"

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from predimem.core.episodes import EpisodeWriter, SubtaskSpan, episode_path
+from predimem.core.episode_folder import episode_path
+from predimem.core.episode_writer import EpisodeWriter
+from predimem.core.episodes import SubtaskSpan
 
 HZ, CUE, STEPS, SIZE_PX = 20.0, 10, 40, 64
 SUBTASKS = ("open left drawer", "open right drawer")

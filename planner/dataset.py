@@ -21,7 +21,8 @@ from memory_bank import MemoryConfig
 from planner.branch_points import branch_points
 from planner.counterfactual import with_memory_of, with_replayed_memory
 from planner.replay import Replay, Sample, frame_at
-from predimem.core.episodes import Episode, check_subtasks, load_episodes
+from predimem.core.episode_folder import load_episodes
+from predimem.core.episodes import Episode, check_subtasks
 from predimem.core.frames import StepImages
 from predimem.core.seeds import refuse_evaluation_seed
 from predimem.core.task_weights import check_task_weights, weights_of

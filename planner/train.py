@@ -32,9 +32,10 @@ from planner.sample_length import check_lengths
 from planner.sft_run import libraries_write_to, run_swift
 from planner.swift_command import Node, last_checkpoint, swift_command, swift_environment
 from planner.tiny.base import link_pretrained_base, make_tiny_base, tiny_hf_config, tiny_processor
-from planner.tiny.vision import pretrain_tower, sample_frames
+from planner.tiny.vision import pretrain_tower
 from planner.tiny.vision_readout import sample_steps
 from planner.tiny.vision_scenes import Scenes, scenes_of
+from planner.tiny.vision_targets import sample_frames
 from planner.train_config import TrainConfig
 from planner.training_data import write_training_data, write_validation_data
 from predimem.core.config import ConfigError, in_todays_words, load_config, to_dict

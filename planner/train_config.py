@@ -10,7 +10,7 @@ from planner.model import ObjectiveConfig
 from planner.prompt import PromptConfig, check_agreement, follow_memory
 from planner.swift_command import SftConfig
 from planner.tiny.base import BaseConfig
-from planner.tiny.vision import VisionConfig
+from planner.tiny.vision_config import VisionConfig
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ def read_views(folder: Path, planner: Path, copies: int, seed: int = 0) -> Views
     from planner.decoding import load_planner
     from planner.feature_memory import FeatureMemory
     from planner.image_features import ImageReader
-    from predimem.core.episodes import load_episode
+    from predimem.core.episode_reader import load_episode
 
     loaded, rng = load_planner(planner, threads=1), np.random.default_rng(seed)
     prompt = loaded.spec.prompt

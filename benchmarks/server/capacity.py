@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.server.served import Begun, Usage, own_server, paragraph, progress, shipped_server, table
-from tests.serving.support import ServerProcess
-from tests.serving.test_server import planner_pid
+from tests.serving.support import ServerProcess, planner_pid
 
 HZ = 20.0
 LATE_MS = 1000 / HZ

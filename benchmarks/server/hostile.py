@@ -9,7 +9,7 @@ import time
 
 from benchmarks.server.served import Begun, paragraph
 
-TEST = "tests/serving/test_server.py::test_hostile_messages_reach_nobody_else"
+TEST = "tests/serving/test_hostile.py::test_hostile_messages_reach_nobody_else"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

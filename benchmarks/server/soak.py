@@ -38,8 +38,7 @@ from benchmarks.server.served import (
     table,
 )
 from tests.needs import find_browser
-from tests.serving.support import ServerProcess
-from tests.serving.test_server import planner_pid
+from tests.serving.support import ServerProcess, planner_pid
 
 SAMPLE_S = 10.0  # over which memory is averaged
 READING_S = 0.25

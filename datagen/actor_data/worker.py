@@ -13,7 +13,8 @@ from datagen.actor_data.rollouts import MakePolicy, Rollout, play, start
 from datagen.actor_data.starts import draw_gripper, draw_stage, leave, try_before, wander, write
 from datagen.environments import arena_environment
 from datagen.experts.scripted.snapshot import Snapshot
-from predimem.core.episodes import episode_path, save_episode
+from predimem.core.episode_folder import episode_path
+from predimem.core.episode_writer import save_episode
 from predimem.jobs.tasks import Job, Outcome
 
 

@@ -14,7 +14,8 @@ from datagen.decompose.config import VlmConfig
 from datagen.decompose.endpoint import Endpoint
 from datagen.decompose.steps import AnswerError
 from datagen.imports.videos import scaled
-from predimem.core.episodes import Episode, EpisodeError, SubtaskSpan
+from predimem.core.episodes import Episode, SubtaskSpan
+from predimem.core.frames import EpisodeError
 
 NOTHING_SAID = "(nothing)"  # some servers take no message without a text
 

@@ -16,7 +16,10 @@ from datagen.imports.arms import Arm, keyframes_of_motion
 from datagen.imports.subtasks import HEADER
 from datagen.keyframes import KeyframeConfig
 from datagen.report import summary
-from predimem.core.episodes import Episode, episode_path, list_episodes, load_episode, save_episode
+from predimem.core.episode_folder import episode_path, list_episodes
+from predimem.core.episode_reader import load_episode
+from predimem.core.episode_writer import save_episode
+from predimem.core.episodes import Episode
 from predimem.jobs.journal import DataJournal
 from predimem.jobs.runner import BackendConfig, run_jobs
 from predimem.jobs.tasks import Job, Outcome

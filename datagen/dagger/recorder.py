@@ -11,7 +11,8 @@ import numpy as np
 from datagen.demos.recorder import spans_of
 from datagen.export.arena_state import OPENING, POSITION
 from datagen.keyframes import KeyframeConfig, extract_keyframes
-from predimem.core.episodes import EpisodeWriter, SubtaskSpan
+from predimem.core.episode_writer import EpisodeWriter
+from predimem.core.episodes import SubtaskSpan
 from predimem.core.types import Observation
 from predimem.envs.arena.scene.environment import CAMERAS, CONTROL_HZ
 

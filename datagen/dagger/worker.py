@@ -20,7 +20,7 @@ from datagen.dagger.recorder import DaggerRecorder
 from datagen.environments import arena_environment
 from datagen.execution.timing import Stopwatch
 from predimem.agent.config import NO_MEMORY, SKILLS
-from predimem.core.episodes import episode_path
+from predimem.core.episode_folder import episode_path
 from predimem.core.interfaces import Policy
 from predimem.core.types import Observation, Tick
 from predimem.envs.arena.scene.environment import CONTROL_HZ

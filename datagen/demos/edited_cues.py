@@ -22,7 +22,9 @@ import numpy as np
 
 from datagen.demos.mikasa import TaskSeeds
 from predimem.core.config import ConfigError
-from predimem.core.episodes import Episode, SubtaskSpan, episode_path, load_episodes, save_episode
+from predimem.core.episode_folder import episode_path, load_episodes
+from predimem.core.episode_writer import save_episode
+from predimem.core.episodes import Episode, SubtaskSpan
 from predimem.core.frames import Frames
 from predimem.core.scene_facts import KEY, SceneFacts
 from predimem.envs.mikasa.families.touch_one import WAIT, WATCH, touch

@@ -19,7 +19,9 @@ from datagen.environments import KeptEnvironment
 from datagen.former_names import todays_kind
 from datagen.keyframes import KeyframeConfig
 from predimem.core.config import ConfigError, to_dict
-from predimem.core.episodes import episode_path, load_episode, save_episode
+from predimem.core.episode_folder import episode_path
+from predimem.core.episode_reader import load_episode
+from predimem.core.episode_writer import save_episode
 from predimem.core.files import write_json
 from predimem.core.seeds import DEMONSTRATION_SEEDS, check_training_seeds
 from predimem.jobs.tasks import Job, Outcome

@@ -10,7 +10,8 @@ import numpy as np
 from datagen.execution.timing import Stopwatch
 from datagen.export.arena_state import OPENING, POSITION
 from datagen.keyframes import KeyframeConfig, extract_keyframes
-from predimem.core.episodes import EpisodeWriter, SubtaskSpan
+from predimem.core.episode_writer import EpisodeWriter
+from predimem.core.episodes import SubtaskSpan
 from predimem.envs.arena.scene.environment import CAMERAS, CONTROL_HZ
 
 

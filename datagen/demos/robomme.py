@@ -21,7 +21,9 @@ from datagen.demos.robomme_rows import EpisodeRows
 from datagen.environments import KeptEnvironment
 from datagen.generation import check_at_least
 from predimem.core.config import ConfigError, tasks_as_text
-from predimem.core.episodes import VIDEO_STEPS, EpisodeWriter, episode_path
+from predimem.core.episode_folder import episode_path
+from predimem.core.episode_writer import EpisodeWriter
+from predimem.core.episodes import VIDEO_STEPS
 from predimem.core.seeds import DEMONSTRATION_SEEDS, check_training_seeds
 from predimem.core.types import Observation
 from predimem.envs.robomme import package

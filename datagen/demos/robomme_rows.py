@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from predimem.core.episodes import EpisodeWriter
+from predimem.core.episode_writer import EpisodeWriter
 from predimem.core.types import Observation
 from predimem.envs.robomme.robot import OPENING
 

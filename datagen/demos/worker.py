@@ -18,7 +18,7 @@ from datagen.environments import arena_environment
 from datagen.execution.executor import Executor, GiveUp
 from datagen.execution.timing import Stopwatch
 from datagen.grasp.make import make_detector
-from predimem.core.episodes import episode_path
+from predimem.core.episode_folder import episode_path
 from predimem.jobs.tasks import Job, Outcome
 
 

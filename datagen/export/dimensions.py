@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from datagen.export.arena_state import NAMES
-from predimem.core.episodes import Episode, EpisodeError
+from predimem.core.episodes import Episode
+from predimem.core.frames import EpisodeError
 
 STATE_KEY, ACTION_KEY = "state_names", "action_names"  # in an episode's metadata
 DELTA_POSE = (*(f"tcp_delta_{axis}" for axis in "xyz"), *(f"tcp_delta_rotation_{axis}" for axis in "xyz"), "gripper")

@@ -27,8 +27,11 @@ from datagen.export.lerobot_language import FEATURES, language_columns
 from datagen.export.lerobot_stats import column_stats, exact_quantiles, image_stats, merge_stats
 from datagen.export.lerobot_tables import column_names, read_column, read_row, write_columns, write_names, write_row
 from datagen.export.video import CODEC, PIXEL_FORMAT, write_video
-from predimem.core.episodes import Episode, EpisodeError, Frames, episode_checksum, list_episodes, load_episode
+from predimem.core.episode_folder import list_episodes
+from predimem.core.episode_reader import episode_checksum, load_episode
+from predimem.core.episodes import Episode
 from predimem.core.files import write_json
+from predimem.core.frames import EpisodeError, Frames
 from predimem.core.progress import watched
 
 VERSION = "v3.0"

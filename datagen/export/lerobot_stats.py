@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from predimem.core.episodes import Frames
+from predimem.core.frames import Frames
 
 QUANTILES = {"q01": 0.01, "q10": 0.10, "q50": 0.50, "q90": 0.90, "q99": 0.99}
 IMAGES, PIXELS = 100, 128  # of an episode and along a side, at most about so many: LeRobot samples, too

@@ -27,8 +27,11 @@ import numpy as np
 from PIL import Image
 
 from datagen.export.arena_state import DIM, robot_arrays
-from predimem.core.episodes import Episode, EpisodeError, episode_checksum, list_episodes, load_episode
+from predimem.core.episode_folder import list_episodes
+from predimem.core.episode_reader import episode_checksum, load_episode
+from predimem.core.episodes import Episode
 from predimem.core.files import AtomicWrite
+from predimem.core.frames import EpisodeError
 from predimem.core.progress import watched
 from predimem.core.subtask_labels import released
 from predimem.envs.arena.tasks import task_of

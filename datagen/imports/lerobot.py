@@ -21,7 +21,8 @@ from datagen.imports.source import SourceEpisode
 from datagen.imports.subtasks import COLUMNS, INSTRUCTION, SpanTable
 from datagen.imports.videos import scaled
 from datagen.keyframes import KeyframeConfig
-from predimem.core.episodes import EpisodeError, SubtaskSpan
+from predimem.core.episodes import SubtaskSpan
+from predimem.core.frames import EpisodeError
 from predimem.core.seeds import DEMONSTRATION_SEEDS, check_training_seeds
 from predimem.jobs.tasks import Job
 

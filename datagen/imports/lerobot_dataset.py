@@ -16,7 +16,7 @@ import numpy as np
 from PIL import Image
 
 from datagen.imports.videos import read_frames
-from predimem.core.episodes import EpisodeError
+from predimem.core.frames import EpisodeError
 
 VERSION = "v3."
 IMAGES = "observation.images."

@@ -11,7 +11,8 @@ from typing import Any
 
 from datagen.imports import subtasks as spans
 from datagen.imports.lerobot_dataset import LeRobotDataset
-from predimem.core.episodes import EpisodeError, SubtaskSpan
+from predimem.core.episodes import SubtaskSpan
+from predimem.core.frames import EpisodeError
 
 INDEX, WORDS, LANGUAGE = "subtask_index", "subtask", "language_persistent"
 ANNOTATED = ("dense_subtask", "subtask", "sparse_subtask")

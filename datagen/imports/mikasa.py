@@ -22,7 +22,7 @@ from datagen.imports.rlds import RldsDataset, open_rlds
 from datagen.imports.source import SourceEpisode
 from datagen.imports.subtasks import INSTRUCTION, SpanTable
 from datagen.keyframes import KeyframeConfig, extract_keyframes
-from predimem.core.episodes import EpisodeError
+from predimem.core.frames import EpisodeError
 from predimem.core.seeds import DEMONSTRATION_SEEDS
 from predimem.jobs.tasks import Job
 

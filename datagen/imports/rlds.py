@@ -17,7 +17,7 @@ import numpy as np
 from PIL import Image
 
 from datagen.imports.tfrecord import parse_example, read_record
-from predimem.core.episodes import EpisodeError
+from predimem.core.frames import EpisodeError
 
 FIRST = "steps/is_first"  # every RLDS data set has it
 

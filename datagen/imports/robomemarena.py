@@ -20,7 +20,10 @@ import numpy as np
 from datagen.export.arena_state import OPENING, POSITION, arena_state
 from datagen.export.robomemarena import CAMERAS, read_note
 from datagen.keyframes import KeyframeConfig, extract_keyframes
-from predimem.core.episodes import Episode, EpisodeError, Frames, SubtaskSpan, episode_path, save_episode
+from predimem.core.episode_folder import episode_path
+from predimem.core.episode_writer import save_episode
+from predimem.core.episodes import Episode, SubtaskSpan
+from predimem.core.frames import EpisodeError, Frames
 from predimem.core.progress import watched
 from predimem.core.subtask_labels import calls
 from predimem.envs.arena.task import Task

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from datagen.imports.robomemarena import SubtaskFile, group_files, import_episode, task_of
 from datagen.report import summary
-from predimem.core.episodes import episode_path, save_episode
+from predimem.core.episode_folder import episode_path
+from predimem.core.episode_writer import save_episode
 from predimem.jobs.journal import DataJournal
 from predimem.jobs.runner import BackendConfig, run_jobs
 from predimem.jobs.tasks import Job, Outcome

@@ -17,7 +17,10 @@ import numpy as np
 
 from datagen.demos.record import spans
 from datagen.demos.robomme_rows import EpisodeRows
-from predimem.core.episodes import VIDEO_STEPS, EpisodeError, EpisodeWriter, episode_path
+from predimem.core.episode_folder import episode_path
+from predimem.core.episode_writer import EpisodeWriter
+from predimem.core.episodes import VIDEO_STEPS
+from predimem.core.frames import EpisodeError
 from predimem.core.progress import watched
 from predimem.core.types import Observation
 from predimem.envs.robomme.labels import WATCH, label_of_words

@@ -10,7 +10,10 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from predimem.core.episodes import EpisodeError, EpisodeWriter, SubtaskSpan, episode_path
+from predimem.core.episode_folder import episode_path
+from predimem.core.episode_writer import EpisodeWriter
+from predimem.core.episodes import SubtaskSpan
+from predimem.core.frames import EpisodeError
 from predimem.jobs.tasks import Job
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from predimem.core.episodes import EpisodeError, SubtaskSpan
+from predimem.core.episodes import SubtaskSpan
+from predimem.core.frames import EpisodeError
 
 COLUMNS, INSTRUCTION = "columns", "instruction"
 HEADER = ("episode", "start", "end", "label")

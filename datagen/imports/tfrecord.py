@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from predimem.core.episodes import EpisodeError
+from predimem.core.frames import EpisodeError
 
 HEAD, CHECKSUM = struct.Struct("<QI"), struct.Struct("<I")
 MASK = 0xA282EAD8

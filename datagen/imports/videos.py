@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from predimem.core.episodes import EpisodeError
+from predimem.core.frames import EpisodeError
 
 
 def read_frames(path: Path, start_s: float, count: int, fps: float) -> Iterator[np.ndarray]:

@@ -15,7 +15,9 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from predimem.core.episodes import Episode, list_episodes, load_episode
+from predimem.core.episode_folder import list_episodes
+from predimem.core.episode_reader import load_episode
+from predimem.core.episodes import Episode
 from predimem.core.progress import watched
 from predimem.core.subtask_labels import released
 from predimem.envs.arena.tasks import task_of

@@ -14,7 +14,9 @@ from datagen.vision_data.config import VisionDataConfig
 from datagen.vision_data.ghost import GhostArm
 from datagen.vision_data.show import Shown, facts_of, show
 from datagen.vision_data.states import as_left, of_motion, scramble
-from predimem.core.episodes import Episode, SubtaskSpan, episode_path, save_episode
+from predimem.core.episode_folder import episode_path
+from predimem.core.episode_writer import save_episode
+from predimem.core.episodes import Episode, SubtaskSpan
 from predimem.core.scene_facts import KEY
 from predimem.jobs.tasks import Job, Outcome
 

@@ -47,7 +47,7 @@ def data_plot(
     """Plot an episode of the arena: speed, gripper, keyframes and subtasks over time, with images."""
     check_file(out)
     from datagen.inspect.plots import keyframe_config, plot_episode
-    from predimem.core.episodes import load_episode
+    from predimem.core.episode_reader import load_episode
 
     plot_episode(load_episode(episode), out, keyframe_config(episode))
     print(out)
@@ -62,7 +62,7 @@ def data_show(
     """Make a video of an episode, with all cameras, the subtask and a flash at each keyframe."""
     check_file(out)
     from datagen.inspect.show import show_episode
-    from predimem.core.episodes import load_episode
+    from predimem.core.episode_reader import load_episode
 
     show_episode(load_episode(episode), out, speed)
     print(out)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from predimem.core.config import read_yaml
-from predimem.core.episodes import list_episodes
+from predimem.core.episode_folder import list_episodes
 from predimem.core.weight_files import WeightsError
 
 

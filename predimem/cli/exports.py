@@ -41,7 +41,7 @@ def export_sft(
     After Ctrl-C the same command goes on where it was interrupted.
     """
     from predimem.core.config import load_config, read_yaml
-    from predimem.core.episodes import list_episodes, load_episodes
+    from predimem.core.episode_folder import list_episodes, load_episodes
     from predimem.core.progress import stage
 
     if (out / "train.jsonl").exists():
@@ -124,7 +124,7 @@ def export_to_rerun(
 
     place = store or state_dir
     if place is None:
-        from predimem.core.episodes import load_episode
+        from predimem.core.episode_reader import load_episode
 
         recording = recording_of_episode(load_episode(episode))
     else:

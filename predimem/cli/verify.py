@@ -79,7 +79,8 @@ def verify_planner(
     ] = None,
 ) -> None:
     """Replay recorded episodes that were held out to a planner with its own memory, and print its accuracy."""
-    from predimem.core.episodes import check_subtasks, list_episodes, load_episodes
+    from predimem.core.episode_folder import list_episodes, load_episodes
+    from predimem.core.episodes import check_subtasks
     from predimem.core.placement import Placement
     from predimem.core.progress import stage
     from predimem.core.weight_files import check_folder, weights_folder

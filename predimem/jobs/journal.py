@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from predimem.core.config import differences, in_todays_words
-from predimem.core.episodes import EpisodeError, episode_path, load_episode
+from predimem.core.episode_folder import episode_path
+from predimem.core.episode_reader import load_episode
 from predimem.core.files import write_json, write_text
+from predimem.core.frames import EpisodeError
 from predimem.core.jsonl import FileInUse, JsonLines
 from predimem.jobs.tasks import Job, Outcome
 

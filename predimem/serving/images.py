@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from predimem.serving.config import LimitsConfig
+from predimem.serving.limits import LimitsConfig
 from predimem.serving.refusal import Refusal
 
 

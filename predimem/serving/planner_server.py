@@ -7,6 +7,7 @@ while it is busy are answered in one batch.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import socket
 import threading
@@ -38,6 +39,7 @@ class PlannerServerConfig:
     waiting: requests that may wait; more are refused with status 429.
     timeout_s: a request that waits for longer is refused with status 503.
     body_mb: of a request, in MiB.
+    stall_s: a request of which no byte comes for so long is refused with status 408.
     api_key_file: a file with the key that clients have to send; needed unless `host` is this machine alone.
     """
 
@@ -51,6 +53,7 @@ class PlannerServerConfig:
     waiting: int = 256
     timeout_s: float = 60.0
     body_mb: int = 256
+    stall_s: float = 10.0
     api_key_file: str | None = None
 
     def __post_init__(self) -> None:
@@ -131,7 +134,7 @@ def make_app(planner: QwenPlanner, batches: Batches[Chat, ChatAnswer], config: P
     async def chat_completions(request: Request) -> JSONResponse:
         try:
             _check_key(request, key)
-            return JSONResponse(await run_in_threadpool(answer, await _body(request, config.body_mb << 20)))
+            return JSONResponse(await run_in_threadpool(answer, await _body(request, config)))
         except ChatError as error:
             return JSONResponse(error_reply(error), error.status)
 
@@ -154,15 +157,22 @@ def make_app(planner: QwenPlanner, batches: Batches[Chat, ChatAnswer], config: P
     return app
 
 
-async def _body(request: Request, limit: int) -> Any:
-    """The JSON of a request. Raises ChatError for one that is none, or too large."""
+async def _body(request: Request, config: PlannerServerConfig) -> Any:
+    """The JSON of a request. Raises ChatError for one that is none, or too large, or that stops in the middle."""
     import json
 
-    data = bytearray()
-    async for part in request.stream():
+    data, parts = bytearray(), aiter(request.stream())
+    while True:
+        try:
+            async with asyncio.timeout(config.stall_s):
+                part = await anext(parts, None)
+        except TimeoutError:
+            raise ChatError(408, f"the request stopped in the middle: no byte for {config.stall_s:g} s") from None
+        if part is None:
+            break
         data += part
-        if len(data) > limit:
-            raise ChatError(413, f"a request may have {limit >> 20} MiB at most")
+        if len(data) > config.body_mb << 20:
+            raise ChatError(413, f"a request may have {config.body_mb} MiB at most")
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:

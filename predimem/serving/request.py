@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from predimem.core.types import Observation
-from predimem.serving.config import LimitsConfig
 from predimem.serving.images import read_image
+from predimem.serving.limits import LimitsConfig
 from predimem.serving.refusal import Refusal
 from predimem.serving.robot import RobotSpec
 

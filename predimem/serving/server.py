@@ -14,12 +14,14 @@ import signal
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Protocol
 
-from websockets.asyncio.server import Server, ServerConnection, serve
+from websockets.asyncio.server import Server, serve
 from websockets.datastructures import Headers
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
+from websockets.protocol import State
 
 from predimem.serving import wire
 from predimem.serving.access import Access, tls_context
@@ -28,10 +30,12 @@ from predimem.serving.http_reply import TEXT, Page
 from predimem.serving.memory import trim
 from predimem.serving.pages import open_page, page
 from predimem.serving.refusal import Refusal
+from predimem.serving.transfers import CLOSE_S, PING_S, Connection
 
 log = logging.getLogger(__name__)
 GRACE_S = 0.25  # beyond the deadline, for what is already on its way back
 EXPIRE_EVERY_S = 5.0
+FLUSH_S = 3600.0  # for the end of a page over TLS, whose transfer may be slow
 OpenPage = Callable[[Any, str], Page | None]
 ShowPage = Callable[[Any, str], Page]
 
@@ -65,7 +69,8 @@ class PolicyServer:
         self._open_page, self._page = open_page, page
         self._threads = ThreadPoolExecutor(self._limits.connections + 4, thread_name_prefix="request")
         self._connections = 0
-        self._busy: set[ServerConnection] = set()
+        self._everyone: set[Connection] = set()  # those that ask for pages as well
+        self._busy: set[Connection] = set()
         self._stopping = asyncio.Event()
         self._server: Server | None = None
         self.port = 0
@@ -77,6 +82,8 @@ class PolicyServer:
         Raises ValueError for an address that cannot be listened on.
         """
         config, loop = self._engine.config, asyncio.get_running_loop()
+        # The library's limits are of whole transfers; `Connection` has its own.
+        tls = {"ssl_handshake_timeout": self._limits.open_s, "ssl_shutdown_timeout": FLUSH_S} if self._tls else {}
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
         try:
@@ -84,17 +91,19 @@ class PolicyServer:
                 self._serve,
                 config.host,
                 config.port,
-                process_request=self._process_request,
+                process_request=self._process_request,  # type: ignore[arg-type]  # of the connections that we create
+                create_connection=partial(Connection, limits=self._limits, everyone=self._everyone),
                 ssl=self._tls,
                 compression=None,
                 max_size=self._limits.message_bytes,
                 max_queue=2,
                 server_header=None,
-                open_timeout=10,
-                close_timeout=2,
-                ping_interval=20,
-                ping_timeout=20,
+                open_timeout=None,
+                close_timeout=CLOSE_S,
+                ping_interval=PING_S,
+                ping_timeout=None,
                 logger=_quiet_logger(),
+                **tls,
             )
         except OSError as error:
             raise ValueError(f"cannot listen on {config.host} port {config.port}: {error.strerror}") from error
@@ -122,21 +131,35 @@ class PolicyServer:
         until = time.monotonic() + self._limits.drain_s
         while self._busy and time.monotonic() < until:
             await asyncio.sleep(0.02)
-        for connection in list(self._server.connections):
-            await connection.close(1001, "the server is being shut down")
+        cut_short = len(self._busy)
+        for connection in list(self._everyone):
+            if connection.state is State.OPEN:
+                await connection.close(1001, "the server is being shut down")
+            else:
+                connection.transport.abort()
         await self._server.wait_closed()
         self._threads.shutdown(wait=False, cancel_futures=True)
-        log.info("drained", extra={"cut_short": len(self._busy)})
+        log.info("drained", extra={"cut_short": cut_short})
 
-    async def _process_request(self, connection: ServerConnection, request: Request) -> Response | None:
+    async def _process_request(self, connection: Connection, request: Request) -> Response | None:
+        self._busy.add(connection)
+        try:
+            response = await self._response(connection, request)
+            if response is not None:
+                await connection.answer(response)
+            return response  # has been sent
+        finally:
+            self._busy.discard(connection)
+
+    async def _response(self, connection: Connection, request: Request) -> Response | None:
+        """None for a robot, which may connect."""
         path = request.path.partition("?")[0]
         plain = "Upgrade" not in request.headers
         if (plain or path != "/") and (found := self._open_page(self._engine, path)) is not None:
             return _response(found)
         refused = self._access.refusal(request.headers)
         if refused is None and plain:
-            loop = asyncio.get_running_loop()
-            return _response(await loop.run_in_executor(self._threads, self._page, self._engine, path))
+            return _response(await self._made(connection, path))
         if refused is None:
             if path != "/":
                 refused = 404, "robots connect to /"
@@ -153,7 +176,16 @@ class PolicyServer:
             response.headers["WWW-Authenticate"] = 'Basic realm="predimem", charset="UTF-8"'
         return response
 
-    async def _serve(self, connection: ServerConnection) -> None:
+    async def _made(self, connection: Connection, path: str) -> Page:
+        """A page that is made in a thread, and takes as long as it takes; it is not waited for once its client left."""
+        made = asyncio.get_running_loop().run_in_executor(self._threads, self._page, self._engine, path)
+        await asyncio.wait([made, connection.connection_lost_waiter], return_when=asyncio.FIRST_COMPLETED)
+        if made.done():
+            return made.result()
+        made.add_done_callback(lambda f: f.cancelled() or f.exception())
+        return Page(503, TEXT, b"the client has left\n")
+
+    async def _serve(self, connection: Connection) -> None:
         client = self._engine.connect()
         self._connections += 1
         peer = {"connection": str(connection.id)}
@@ -161,7 +193,7 @@ class PolicyServer:
         try:
             while not self._engine.warm:  # openpi's client waits for the metadata as long as it takes
                 await asyncio.sleep(0.1)
-            await self._send(connection, wire.pack(self._engine.metadata))
+            await connection.send(wire.pack(self._engine.metadata))
             await self._answer_all(connection, client)
         except ConnectionClosed:
             pass
@@ -170,7 +202,7 @@ class PolicyServer:
             self._engine.leave(client)
             log.info("disconnected", extra=peer)
 
-    async def _answer_all(self, connection: ServerConnection, client: Any) -> None:
+    async def _answer_all(self, connection: Connection, client: Any) -> None:
         faults = 0
         async for message in connection:
             self._busy.add(connection)
@@ -181,7 +213,7 @@ class PolicyServer:
                 faults = faults + 1 if refusal.code == "malformed" else 0
                 reply = str(refusal)
             try:
-                await self._send(connection, reply)
+                await connection.send(reply)
             finally:
                 self._busy.discard(connection)
             if faults >= self._limits.bad_messages:
@@ -205,14 +237,6 @@ class PolicyServer:
             return future.result()
         finally:
             del future, done  # this frame is in a refusal's traceback: they would hold each other, and the message
-
-    async def _send(self, connection: ServerConnection, message: str | bytes) -> None:
-        """A client that does not read is dropped: it would hold its replies in memory."""
-        try:
-            async with asyncio.timeout(self._limits.send_s):
-                await connection.send(message)
-        except TimeoutError:
-            connection.transport.abort()
 
     async def _expire(self) -> None:
         loop = asyncio.get_running_loop()

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 
 from memory_bank.store import Outcome
-from predimem.serving.config import LimitsConfig
+from predimem.serving.limits import LimitsConfig
 from predimem.serving.refusal import Refusal
 from predimem.serving.request import Request
 from predimem.serving.session import MakeSession, Session

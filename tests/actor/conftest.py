@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from predimem.core.episodes import Alternatives, Episode, SubtaskSpan, episode_path, save_episode
+from predimem.core.episode_folder import episode_path
+from predimem.core.episode_writer import save_episode
+from predimem.core.episodes import Alternatives, Episode, SubtaskSpan
 
 COLOURS = {"red": (220, 30, 30), "green": (30, 200, 30), "blue": (30, 30, 220)}
 CAMERAS = ("base_camera", "hand_camera")

@@ -7,7 +7,9 @@ from actor.dataset import FrameSet, SamplingConfig, load_frame_sets
 from actor.pi05 import Pi05Config
 from actor.tiny.conv_stem import ConvStemConfig
 from actor.weights import ActorConfig
-from predimem.core.episodes import Frames, episode_path, save_episode
+from predimem.core.episode_folder import episode_path
+from predimem.core.episode_writer import save_episode
+from predimem.core.frames import Frames
 from tests.actor.conftest import APPEAR, CAMERAS, HORIZON, INSTRUCTION, make_episode, save_episodes
 
 CONFIG = ActorConfig(model=Pi05Config(vision="conv", conv=ConvStemConfig(), action_horizon=HORIZON))

@@ -15,7 +15,7 @@ import yaml
 from actor.dry_run import describe_training
 from actor.train import train
 from predimem.core.config import to_dict
-from predimem.core.episodes import load_episodes
+from predimem.core.episode_folder import load_episodes
 from tests.actor.test_train import CONFIG
 
 ROOT = Path(__file__).parents[2]

@@ -18,7 +18,9 @@ from actor.train import train
 from actor.training.config import ActorTrainConfig
 from actor.weights import load_actor
 from predimem.core.config import from_dict, load_config
-from predimem.core.episodes import EpisodeWriter, SubtaskSpan, episode_path
+from predimem.core.episode_folder import episode_path
+from predimem.core.episode_writer import EpisodeWriter
+from predimem.core.episodes import SubtaskSpan
 from predimem.core.types import Observation, ObservationError
 from predimem.serving.config import ServeConfig
 from predimem.serving.robot import RobotSpec, check_robot

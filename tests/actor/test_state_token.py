@@ -16,7 +16,9 @@ from actor.tiny.locator import NEAR_M, Locator, position_loss, sketch_loss
 from actor.tokenizer import train_word_tokenizer
 from actor.train import train
 from actor.training.config import ActorTrainConfig, DaggerConfig
-from predimem.core.episodes import Episode, episode_path, save_episode
+from predimem.core.episode_folder import episode_path
+from predimem.core.episode_writer import save_episode
+from predimem.core.episodes import Episode
 from predimem.core.types import Observation
 from tests.actor.conftest import CAMERAS, make_episode
 from tests.actor.test_train import CONFIG, MODEL

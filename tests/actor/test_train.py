@@ -22,7 +22,8 @@ from actor.train import train
 from actor.training.config import ActorTrainConfig, OptimiserConfig
 from actor.weights import ActorConfig
 from predimem.core.config import ConfigError, from_dict, load_config
-from predimem.core.episodes import episode_path, save_episode
+from predimem.core.episode_folder import episode_path
+from predimem.core.episode_writer import save_episode
 from predimem.core.types import Observation
 from tests.actor.conftest import APPEAR, CAMERAS, HORIZON, make_episode, save_episodes
 

@@ -11,7 +11,8 @@ import pytest
 import yaml
 
 from predimem.cli import main
-from predimem.core.episodes import episode_path, save_episode
+from predimem.core.episode_folder import episode_path
+from predimem.core.episode_writer import save_episode
 from tests.planner.builders import make_episode
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from predimem.cli.early import check_actor_recipe, check_planner_recipe
-from predimem.core.episodes import EpisodeError, list_episodes
+from predimem.core.episode_folder import list_episodes
+from predimem.core.frames import EpisodeError
 from predimem.core.weight_files import WeightsError
 
 ROOT = Path(__file__).parents[2]

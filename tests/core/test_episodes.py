@@ -13,17 +13,11 @@ import h5py
 import numpy as np
 import pytest
 
-from predimem.core.episodes import (
-    Alternatives,
-    Episode,
-    EpisodeError,
-    SubtaskSpan,
-    episode_checksum,
-    episode_path,
-    list_episodes,
-    load_episode,
-    save_episode,
-)
+from predimem.core.episode_folder import episode_path, list_episodes
+from predimem.core.episode_reader import episode_checksum, load_episode
+from predimem.core.episode_writer import save_episode
+from predimem.core.episodes import Alternatives, Episode, SubtaskSpan
+from predimem.core.frames import EpisodeError
 
 STEPS, STATE, ACTION, HORIZON = 6, 7, 4, 3
 
@@ -233,7 +227,7 @@ def test_listing_is_sorted_and_never_empty(tmp_path: Path) -> None:
 def test_a_full_disk_is_an_error_with_its_path_and_not_a_crash(tmp_path: Path, limit_bytes: int) -> None:
     """In a process of its own, since what HDF5 does where a write fails ends the process."""
     code = (
-        "import resource, sys; from pathlib import Path; from predimem.core.episodes import save_episode;"
+        "import resource, sys; from pathlib import Path; from predimem.core.episode_writer import save_episode;"
         "from predimem.jobs.tasks import Job; from tests.jobs.small_worker import small_episode;"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY));"
         "save_episode(sys.argv[1], small_episode(Job('Pour', 1001)))"

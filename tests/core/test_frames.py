@@ -16,18 +16,11 @@ import h5py
 import numpy as np
 import pytest
 
-from predimem.core.episodes import (
-    Episode,
-    EpisodeError,
-    EpisodeWriter,
-    SubtaskSpan,
-    episode_checksum,
-    list_episodes,
-    load_episode,
-    load_episodes,
-    save_episode,
-)
-from predimem.core.frames import Frames
+from predimem.core.episode_folder import list_episodes, load_episodes
+from predimem.core.episode_reader import episode_checksum, load_episode
+from predimem.core.episode_writer import EpisodeWriter, save_episode
+from predimem.core.episodes import Episode, SubtaskSpan
+from predimem.core.frames import EpisodeError, Frames
 
 STEPS, TAKEN = 7, (0, 2, 5)  # images are taken at three of the seven steps
 ROWS = [0, 0, 1, 1, 1, 2, 2]
@@ -253,7 +246,7 @@ SCRIPT = """
 import sys
 from pathlib import Path
 import numpy as np
-from predimem.core.episodes import EpisodeWriter
+from predimem.core.episode_writer import EpisodeWriter
 path, image = Path(sys.argv[1]), np.zeros((32, 32, 3), np.uint8)
 with EpisodeWriter(path, "arena", "Task", 1, 20.0, {"cam": image.shape[:2]}) as writer:
     while True:

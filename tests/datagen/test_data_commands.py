@@ -8,7 +8,7 @@ from pathlib import Path
 import imageio.v3 as imageio
 import pytest
 
-from predimem.core.episodes import list_episodes
+from predimem.core.episode_folder import list_episodes
 from tests.datagen.export.builders import make_episode, run_command, save
 
 

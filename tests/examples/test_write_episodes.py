@@ -12,7 +12,10 @@ import pytest
 
 from planner.train import TrainConfig
 from predimem.core.config import load_config
-from predimem.core.episodes import EpisodeError, EpisodeWriter, SubtaskSpan, load_episodes
+from predimem.core.episode_folder import load_episodes
+from predimem.core.episode_writer import EpisodeWriter
+from predimem.core.episodes import SubtaskSpan
+from predimem.core.frames import EpisodeError
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 GUIDE = EXAMPLES.parent / "docs" / "guides" / "own-data.md"

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from predimem.core.episodes import Episode, SubtaskSpan, episode_path, save_episode
+from predimem.core.episode_folder import episode_path
+from predimem.core.episode_writer import save_episode
+from predimem.core.episodes import Episode, SubtaskSpan
 from predimem.core.weight_files import WeightsError
 from predimem.jobs.journal import DataJournal
 from predimem.jobs.tasks import Job, Outcome

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from predimem.core.episodes import episode_path, save_episode
+from predimem.core.episode_folder import episode_path
+from predimem.core.episode_writer import save_episode
 from predimem.jobs.journal import JournalError
 from predimem.jobs.tasks import Job, Outcome
 from tests.jobs.small_worker import STEPS, open_journal, small_episode

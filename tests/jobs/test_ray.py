@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from predimem.core.episodes import list_episodes, load_episode
+from predimem.core.episode_folder import list_episodes
+from predimem.core.episode_reader import load_episode
 from predimem.jobs.local_ray import start_local_ray
 from predimem.jobs.pool import WorkerError
 from predimem.jobs.runner import BackendConfig, run_jobs

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from predimem.core.episodes import list_episodes, load_episode
+from predimem.core.episode_folder import list_episodes
+from predimem.core.episode_reader import load_episode
 from predimem.core.faults import SetupError
 from predimem.core.progress import stage
 from predimem.jobs.pool import WorkerError

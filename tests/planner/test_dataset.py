@@ -18,7 +18,10 @@ from planner.parsing import parse_answer
 from planner.prompt import PromptConfig, render_prompt
 from planner.replay import Replay
 from planner.training_data import equally_long, write_jsonl
-from predimem.core.episodes import EpisodeError, episode_path, load_episode, save_episode
+from predimem.core.episode_folder import episode_path
+from predimem.core.episode_reader import load_episode
+from predimem.core.episode_writer import save_episode
+from predimem.core.frames import EpisodeError
 from tests.planner.builders import COLOURS, MEMORY, PROMPT, make_episode
 
 PLAIN = DatasetConfig(counterfactual_probability=0.0, late_probability=0.0, extra_probability=0.0)

@@ -27,7 +27,9 @@ from planner.swift_command import SftConfig, last_checkpoint, swift_command, swi
 from planner.tiny.base import link_pretrained_base, make_tiny_base
 from planner.train import TrainConfig, _Run, train
 from predimem.core.config import ConfigError, load_config
-from predimem.core.episodes import EpisodeError, episode_path, save_episode
+from predimem.core.episode_folder import episode_path
+from predimem.core.episode_writer import save_episode
+from predimem.core.frames import EpisodeError
 from predimem.core.weight_files import INSTRUCTIONS_FILE
 from tests.planner.builders import BASE, INSTRUCTION, PROMPT
 from tests.planner.stock import stock_inputs

@@ -17,7 +17,8 @@ import pytest
 from planner import training_data
 from planner.dataset import DatasetConfig
 from planner.training_data import write_training_data
-from predimem.core.episodes import episode_path, save_episode
+from predimem.core.episode_folder import episode_path
+from predimem.core.episode_writer import save_episode
 from tests.planner.builders import MEMORY, PROMPT
 
 ROOT = Path(__file__).parents[2]
@@ -90,7 +91,7 @@ from memory_bank import MemoryConfig
 from planner.dataset import DatasetConfig
 from planner.prompt import PromptConfig
 from planner.training_data import write_training_data
-from predimem.core.episodes import load_episodes
+from predimem.core.episode_folder import load_episodes
 config = DatasetConfig(samples=3000, image_format="base64")
 memory = MemoryConfig(recent_window=2, cluster_gap_steps=3)
 write_training_data(Path(sys.argv[2]), load_episodes(sys.argv[1]), PromptConfig(recent_window=2), memory, config, 0)

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from planner.tiny.vision import CellTargets, VisionConfig, _embed_patches, fit_palette, pretrain_tower, sample_frames
+from planner.tiny.vision import pretrain_tower
+from planner.tiny.vision_config import VisionConfig
 from planner.tiny.vision_readout import StepReadout, sample_steps
-from predimem.core.episodes import Frames
+from planner.tiny.vision_targets import CellTargets, fit_palette, sample_frames
+from planner.tiny.vision_training import embed_patches
+from predimem.core.frames import Frames
 from tests.planner.builders import make_episode, make_model
 
 CONFIG = VisionConfig(palette_size=6, steps=4, batch_size=4, save_steps=2, shift_pixels=2)
@@ -64,9 +67,9 @@ def test_training_resumes_to_the_same_tower(processor, frames, tmp_path, monkeyp
 
     whole = run(tmp_path / "whole")
     calls = 0
-    from planner.tiny.vision import _Trainer
+    from planner.tiny.vision_training import TowerTrainer
 
-    step = _Trainer._step
+    step = TowerTrainer._step
 
     def interrupted(self, *args):
         nonlocal calls
@@ -75,10 +78,10 @@ def test_training_resumes_to_the_same_tower(processor, frames, tmp_path, monkeyp
             raise KeyboardInterrupt
         return step(self, *args)
 
-    monkeypatch.setattr(_Trainer, "_step", interrupted)
+    monkeypatch.setattr(TowerTrainer, "_step", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path / "cut")
-    monkeypatch.setattr(_Trainer, "_step", step)
+    monkeypatch.setattr(TowerTrainer, "_step", step)
     resumed = run(tmp_path / "cut")
     assert all(torch.equal(whole[name], resumed[name]) for name in whole)
     assert sorted(p.name for p in (tmp_path / "cut").iterdir()) == ["vision.json", "vision.safetensors"]
@@ -103,7 +106,7 @@ def test_a_tower_of_another_config_is_refused(processor, frames, tmp_path):
 def test_features_have_unit_scale(processor, frames, tmp_path):
     tower = make_model(processor).visual
     pretrain_tower(tower, processor.image_processor, frames, frames, CONFIG, tmp_path)
-    from planner.tiny.vision import merged_features
+    from planner.tiny.vision_features import merged_features
 
     stack = torch.from_numpy(frames).permute(0, 3, 1, 2)
     with torch.no_grad():
@@ -152,4 +155,4 @@ def test_a_tower_learns_what_a_timestep_shows(processor, tmp_path, monkeypatch):
 def test_patches_are_embedded_as_the_convolution_does(processor):
     embed = make_model(processor).visual.patch_embed
     patches = torch.randn(7, 3 * 2 * 16 * 16)
-    torch.testing.assert_close(_embed_patches(embed.proj, patches), embed(patches), atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(embed_patches(embed.proj, patches), embed(patches), atol=1e-5, rtol=1e-4)

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from planner.tiny.vision import VisionConfig, pretrain_tower, sample_frames
+from planner.tiny.vision import pretrain_tower
+from planner.tiny.vision_config import VisionConfig
 from planner.tiny.vision_scenes import UNKNOWN, SceneReadout, Scenes, _cell_error, scene_report, scenes_of
+from planner.tiny.vision_targets import sample_frames
 from predimem.core.episodes import Episode
 from predimem.core.scene_facts import KEY, SceneFacts
 from tests.planner.builders import make_episode, make_model

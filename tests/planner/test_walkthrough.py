@@ -14,7 +14,8 @@ from benchmarks.qwen3vl_folder import SPECIAL, VOCABULARY, WORDS, make_qwen3vl_f
 from planner.swift_command import swift_command
 from planner.train_config import TrainConfig
 from predimem.core.config import load_config
-from predimem.core.episodes import episode_path, save_episode
+from predimem.core.episode_folder import episode_path
+from predimem.core.episode_writer import save_episode
 from tests.planner.builders import COLOURS, make_episode
 
 ROOT = Path(__file__).parents[2]

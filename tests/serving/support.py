@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -188,6 +189,30 @@ def small_server(folder: Path, models: dict[str, Any] | None = None, **changes: 
     with server_process(["-m", "tests.serving.support", data], folder / f"serve-{number}.log") as server:
         server.wait_ready()
         yield server
+
+
+@contextmanager
+def tls_server(folder: Path, **changes: Any) -> Iterator[tuple[ServerProcess, ssl.SSLContext]]:
+    """A server without a planner, and what its clients trust: a certificate that is made for it."""
+    certificate, key = folder / "certificate.pem", folder / "key.pem"
+    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
+    options = ["-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-out", certificate, "-keyout", key]
+    subprocess.run(["openssl", "req", *options, *subject], check=True, capture_output=True)
+    access = {"tls_certificate": str(certificate), "tls_key": str(key)}
+    data = json.dumps([small_config(access=access, **changes), {"planner": False}])
+    with server_process(["-m", "tests.serving.support", data], folder / "serve.log") as server:
+        server.event("ready")
+        yield server, ssl.create_default_context(cafile=certificate)
+
+
+def planner_pid(server: ServerProcess) -> int:
+    """The child that was spawned last; another one is multiprocessing's resource tracker."""
+    pid = server.process.pid
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        children += (thread / "children").read_text().split()
+    spawned = [c for c in set(children) if b"spawn_main" in Path(f"/proc/{c}/cmdline").read_bytes()]
+    return max(map(int, spawned))
 
 
 def free_port() -> int:

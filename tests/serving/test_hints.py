@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from predimem.serving.config import LimitsConfig
+from predimem.serving.limits import LimitsConfig
 from predimem.serving.refusal import Refusal
 from predimem.serving.request import read_request
 from tests.serving.support import CAMERAS, ROBOT, SIDE, observe

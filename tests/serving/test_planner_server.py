@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import pickle
 import shutil
+import socket
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -29,6 +33,7 @@ from predimem.evaluation.run.config import PlayConfig
 from predimem.pipelines.shared_planners import shared_planners
 from predimem.serving.config import ModelsConfig
 from predimem.serving.models import make_served
+from predimem.serving.planner_server import PlannerServer, PlannerServerConfig
 
 FOLDER = weights_folder(None, "planner")
 CAMERAS = ("base_camera", "hand_camera")
@@ -170,6 +175,24 @@ def test_a_server_that_sees_other_images_is_noticed(url: str, tmp_path: Path) ->
 def test_what_cannot_be_answered_is_refused(url: str, body: Any, status: int, said: str) -> None:
     got, reply = ask(url, body)
     assert got == status and said in reply["error"]["message"]
+
+
+@pytest.mark.parametrize("stops", [False, True])
+def test_a_request_may_be_slow_but_may_not_stop(stops: bool) -> None:
+    with closing(PlannerServer(PlannerServerConfig(str(FOLDER), stall_s=1.0))) as server:
+        port, body = urlsplit(server.url).port, json.dumps(question()).encode()
+        with socket.create_connection(("127.0.0.1", port or 0), timeout=60) as client:
+            head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
+            client.sendall(head.encode())
+            for at in range(0, len(body), 10)[: 2 if stops else None]:
+                client.sendall(body[at : at + 10])
+                time.sleep(0.4)
+            answer = client.recv(1 << 16)
+            assert ask(server.url, question())[0] == 200
+    if stops:
+        assert answer.startswith(b"HTTP/1.1 408 ") and b"the request stopped in the middle: no byte for 1 s" in answer
+    else:
+        assert answer.startswith(b"HTTP/1.1 200 ")
 
 
 def test_web_pages_may_not_ask(url: str) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from predimem.serving.config import LimitsConfig
+from predimem.serving.limits import LimitsConfig
 from predimem.serving.refusal import Refusal
 from predimem.serving.request import MAX_EXECUTED, MAX_STEP, Request, read_request
 from predimem.serving.wire import MAX_ITEMS, WireError, pack, unpack

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from predimem.core.episodes import Episode, SubtaskSpan, save_episode
+from predimem.core.episode_writer import save_episode
+from predimem.core.episodes import Episode, SubtaskSpan
 from predimem.core.types import Frame, Plan
 from predimem.serving.config import StateConfig
 from predimem.serving.rerun import recording_of_kept

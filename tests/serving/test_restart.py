@@ -16,8 +16,7 @@ from memory_bank.store import open_store
 from predimem.serving.config import StateConfig
 from predimem.serving.store import open_state
 from tests.memory_bank.store.conftest import database, postgres  # noqa: F401
-from tests.serving.support import free_port, observe, small_server
-from tests.serving.test_server import planner_pid
+from tests.serving.support import free_port, observe, planner_pid, small_server
 
 MARK_EVERY = 7  # steps; the planner nominates these images
 

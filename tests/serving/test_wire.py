@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from openpi_client import msgpack_numpy
 from PIL import Image
 
-from predimem.serving.config import LimitsConfig
+from predimem.serving.limits import LimitsConfig
 from predimem.serving.refusal import Refusal
 from predimem.serving.request import read_request
 from predimem.serving.wire import WireError, pack, unpack

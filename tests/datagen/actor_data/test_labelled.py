@@ -14,7 +14,9 @@ from datagen.experts.memoryless.hold import holding
 from datagen.experts.scripted.action_labels import chunk
 from datagen.experts.scripted.snapshot import Gripper, Snapshot
 from predimem.core.config import ConfigError
-from predimem.core.episodes import episode_path, load_episode, save_episode
+from predimem.core.episode_folder import episode_path
+from predimem.core.episode_reader import load_episode
+from predimem.core.episode_writer import save_episode
 from predimem.envs.arena.predicates import DRAWER_CLOSED_M
 from predimem.envs.arena.robot.delta_pose import Driver
 from predimem.envs.arena.subtasks import Skill

@@ -9,7 +9,8 @@ import pytest
 from datagen.actor_data.config import ActorDataConfig
 from datagen.actor_data.worker import ActorDataWorker
 from predimem.core.config import ConfigError
-from predimem.core.episodes import episode_path, load_episode
+from predimem.core.episode_folder import episode_path
+from predimem.core.episode_reader import load_episode
 from predimem.envs.arena.layout import draw_layout
 from predimem.envs.arena.tasks import task_of
 from predimem.jobs.tasks import Job

@@ -16,7 +16,10 @@ from datagen.decompose.steps import AnswerError
 from datagen.keyframes import extract_keyframes
 from planner.dataset import training_episodes
 from predimem.cli import app
-from predimem.core.episodes import Episode, NoSubtask, SubtaskSpan, episode_path, load_episode, save_episode
+from predimem.core.episode_folder import episode_path
+from predimem.core.episode_reader import load_episode
+from predimem.core.episode_writer import save_episode
+from predimem.core.episodes import Episode, NoSubtask, SubtaskSpan
 from tests.datagen.decompose.conftest import scripted  # noqa: F401 (a fixture)
 
 STEPS, HZ, INSTRUCTION = 40, 10.0, "Swap the cups."

@@ -14,7 +14,8 @@ from datagen.dagger.worker import DaggerWorker
 from datagen.generation import run_generation
 from datagen.report import summary
 from memory_bank import MemoryConfig
-from predimem.core.episodes import episode_checksum, episode_path, load_episode
+from predimem.core.episode_folder import episode_path
+from predimem.core.episode_reader import episode_checksum, load_episode
 from predimem.core.types import MemorySnapshot, Plan
 from predimem.envs.arena.layout import draw_layout
 from predimem.envs.arena.tasks import task_of

@@ -15,7 +15,8 @@ from datagen.experts.scripted.snapshot import Gripper, Snapshot
 from datagen.experts.scripted.subtask_names import named
 from datagen.generation import run_generation
 from predimem.core.config import ConfigError
-from predimem.core.episodes import episode_path, load_episode
+from predimem.core.episode_folder import episode_path
+from predimem.core.episode_reader import load_episode
 from predimem.core.types import ActionChunk, Observation
 from predimem.core.weight_files import WeightsError
 from tests.datagen.experts import arena

@@ -11,7 +11,10 @@ from datagen.command import KINDS
 from datagen.demos.edited_cues import EditedCuesConfig, EditedCuesWorker
 from datagen.demos.mikasa import TaskSeeds
 from predimem.core.config import ConfigError
-from predimem.core.episodes import Alternatives, Episode, SubtaskSpan, episode_path, load_episode, save_episode
+from predimem.core.episode_folder import episode_path
+from predimem.core.episode_reader import load_episode
+from predimem.core.episode_writer import save_episode
+from predimem.core.episodes import Alternatives, Episode, SubtaskSpan
 from predimem.core.frames import Frames
 from predimem.core.scene_facts import KEY, SceneFacts
 from predimem.jobs.tasks import Job

@@ -12,7 +12,8 @@ from datagen.generation import run_generation
 from datagen.keyframes import extract_keyframes
 from datagen.report import summary
 from predimem.core.config import ConfigError, load_config
-from predimem.core.episodes import episode_path, load_episode
+from predimem.core.episode_folder import episode_path
+from predimem.core.episode_reader import load_episode
 from predimem.envs.arena.tasks import task_of
 from predimem.jobs.tasks import Outcome
 

@@ -17,7 +17,9 @@ from datagen.demos.record import PerturbationConfig, evidence_keyframes, record_
 from datagen.generation import run_generation
 from datagen.keyframes import KeyframeConfig
 from predimem.core.config import ConfigError, load_config
-from predimem.core.episodes import Episode, episode_path, list_episodes, load_episode
+from predimem.core.episode_folder import episode_path, list_episodes
+from predimem.core.episode_reader import load_episode
+from predimem.core.episodes import Episode
 from predimem.core.scene_facts import SceneFacts
 from predimem.envs.mikasa.families.registry import FAMILIES
 from predimem.jobs.runner import BackendConfig

@@ -9,7 +9,7 @@ import pytest
 
 from datagen.demos.robomme import RobommeDataConfig, record
 from predimem.core.config import ConfigError
-from predimem.core.episodes import load_episode
+from predimem.core.episode_reader import load_episode
 from predimem.envs.robomme.suite import RobommeEnvironment
 from predimem.jobs.tasks import Job
 

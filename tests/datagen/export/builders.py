@@ -12,7 +12,9 @@ from datagen.experts.scripted.solver import OracleSolver
 from datagen.export.arena_state import OPENING, POSITION
 from datagen.keyframes import extract_keyframes
 from predimem.cli import app
-from predimem.core.episodes import Episode, SubtaskSpan, episode_path, save_episode
+from predimem.core.episode_folder import episode_path
+from predimem.core.episode_writer import save_episode
+from predimem.core.episodes import Episode, SubtaskSpan
 from predimem.envs import arena
 from predimem.envs.arena.scene.reading import rotation_6d
 from predimem.envs.arena.suite import CONTROL_HZ, ArenaEnvironment

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from predimem.core.episodes import list_episodes, load_episode
+from predimem.core.episode_folder import list_episodes
+from predimem.core.episode_reader import load_episode
 from tests.datagen.export.builders import make_episode, run_command, save
 
 

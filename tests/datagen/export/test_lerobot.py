@@ -14,7 +14,10 @@ import pytest
 
 from datagen.export.lerobot import export_lerobot
 from datagen.export.lerobot_stats import column_stats, exact_quantiles, image_stats, merge_stats
-from predimem.core.episodes import Episode, EpisodeError, episode_checksum, episode_path, load_episode
+from predimem.core.episode_folder import episode_path
+from predimem.core.episode_reader import episode_checksum, load_episode
+from predimem.core.episodes import Episode
+from predimem.core.frames import EpisodeError
 from tests.datagen.export.builders import PX, make_episode, save
 
 CAMERA = "observation.images.agentview_rgb"

@@ -15,7 +15,10 @@ from datagen.export.robomemarena import CAMERAS, export_robomemarena
 from datagen.imports.robomemarena import BLOCK, group_files, import_episode, import_robomemarena, parse_name
 from datagen.imports.robomemarena_command import import_in_workers
 from datagen.keyframes import KeyframeConfig, extract_keyframes
-from predimem.core.episodes import Episode, EpisodeError, SubtaskSpan, episode_path, load_episode
+from predimem.core.episode_folder import episode_path
+from predimem.core.episode_reader import load_episode
+from predimem.core.episodes import Episode, SubtaskSpan
+from predimem.core.frames import EpisodeError
 from predimem.envs.arena.tasks import TASKS
 from tests.datagen.export.builders import PX, make_episode, play_episode, run_command, save
 

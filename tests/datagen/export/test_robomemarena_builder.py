@@ -16,7 +16,10 @@ from PIL import Image
 
 from datagen.export.robomemarena import export_robomemarena
 from datagen.imports.robomemarena import import_robomemarena
-from predimem.core.episodes import Episode, EpisodeError, episode_path, load_episode
+from predimem.core.episode_folder import episode_path
+from predimem.core.episode_reader import load_episode
+from predimem.core.episodes import Episode
+from predimem.core.frames import EpisodeError
 from predimem.envs.arena.tasks import TASKS
 from tests.datagen.export.builders import make_episode, save
 

@@ -18,7 +18,10 @@ from datagen.imports.lerobot import Arm, LeRobotSource, lerobot_source
 from datagen.imports.source import SourceEpisode, store
 from datagen.imports.subtasks import read_spans
 from datagen.keyframes import extract_keyframes
-from predimem.core.episodes import Episode, EpisodeError, SubtaskSpan, episode_path, list_episodes, load_episode
+from predimem.core.episode_folder import episode_path, list_episodes
+from predimem.core.episode_reader import load_episode
+from predimem.core.episodes import Episode, SubtaskSpan
+from predimem.core.frames import EpisodeError
 from predimem.jobs.tasks import Job
 from tests.datagen.export.builders import make_episode, run_command, save
 from tests.datagen.imports.released import FOLDER, INSTRUCTION, LENGTHS, episode

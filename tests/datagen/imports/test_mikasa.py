@@ -13,7 +13,10 @@ from datagen.imports import mikasa
 from datagen.imports.mikasa import mikasa_source, task_of
 from datagen.imports.source import store
 from datagen.imports.subtasks import read_spans
-from predimem.core.episodes import EpisodeError, SubtaskSpan, episode_path, list_episodes, load_episode
+from predimem.core.episode_folder import episode_path, list_episodes
+from predimem.core.episode_reader import load_episode
+from predimem.core.episodes import SubtaskSpan
+from predimem.core.frames import EpisodeError
 from tests.datagen.export.builders import run_command
 from tests.datagen.imports.released import ENV_ID, FOLDER, INSTRUCTION, LENGTHS, episode
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from datagen.imports.robomme import import_robomme
-from predimem.core.episodes import EpisodeError, load_episode
+from predimem.core.episode_reader import load_episode
+from predimem.core.frames import EpisodeError
 
 VIDEO, ACTED = 6, 8
 NAME, GROUNDED = (

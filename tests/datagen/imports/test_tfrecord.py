@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from datagen.imports.tfrecord import masked_crc, parse_example, read_record
-from predimem.core.episodes import EpisodeError
+from predimem.core.frames import EpisodeError
 from tests.datagen.imports.released import FOLDER
 
 WRITTEN = Path(__file__).with_name("rlds") / FOLDER / "1.0.0/mikasa_dataset-train.tfrecord-00000-of-00002"

@@ -13,8 +13,9 @@ import pytest
 
 from datagen.inspect.statistics import data_statistics, memory_of_spans
 from datagen.inspect.statistics_page import page
-from predimem.core.episodes import EpisodeError, SubtaskSpan, list_episodes
-from predimem.core.frames import Frames
+from predimem.core.episode_folder import list_episodes
+from predimem.core.episodes import SubtaskSpan
+from predimem.core.frames import EpisodeError, Frames
 from predimem.envs.arena.tasks import task_of
 from predimem.evaluation.analysis.metrics import wilson_interval
 from predimem.jobs.tasks import Outcome

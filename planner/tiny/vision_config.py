@@ -1,0 +1,43 @@
+"""How a tiny vision tower is pretrained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class VisionConfig:
+    """How the tower is pretrained.
+
+    directory: where the tower is kept, for all planners that share it.
+    palette_size: how many colours the palette has.
+    present_pixels: a colour counts as present in a cell from this many pixels on.
+    steps, batch_size, learning_rate, seed: as usual.
+    shift_pixels: frames are moved by up to this many pixels.
+    max_frames: how many frames are used; they are drawn at random.
+    save_steps: a checkpoint is written after every so many steps.
+    step_weight: the weight of the readout of whole timesteps (`planner.tiny.vision_readout`), a training-only aid that
+        needs labelled episodes. With 0 the tower learns from pixels alone.
+    scenes: a folder of images of scenes with facts (`planner.tiny.vision_scenes`), another training-only aid; or null.
+    scene_share: the share of each batch that shows these scenes.
+    scene_weight: the weight of the readout of their facts.
+    """
+
+    directory: str = "runs/train/planner-vision"
+    palette_size: int = 32
+    present_pixels: int = 5
+    steps: int = 900
+    batch_size: int = 32
+    learning_rate: float = 2e-3
+    shift_pixels: int = 6
+    max_frames: int = 6_000
+    save_steps: int = 200
+    seed: int = 0
+    step_weight: float = 0.0
+    scenes: str | None = None
+    scene_share: float = 0.5
+    scene_weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.scene_share < 1:
+            raise ValueError(f"vision.scene_share is of each batch: expected in (0, 1), got {self.scene_share}")
