@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -56,7 +56,7 @@ class FaultyPolicy:
         if self._misses(step) or self._drops(step):
             actions = chunk.actions.copy()
             actions[:, -1] = OPEN
-            chunk = ActionChunk(chunk.start_step, actions, chunk.subtask)
+            chunk = replace(chunk, actions=actions)
         return chunk
 
     def _misses(self, step: int) -> bool:

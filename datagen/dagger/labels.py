@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from datagen.dagger.low_level_policy import TrackedPolicy
-from predimem.envs.arena.subtasks import Subtask
 
 LONGEST_STEPS = 80  # of the end of a motion, should an arm never come to rest
 
@@ -33,15 +32,10 @@ class SubtaskLabeller:
         due = min(int(self._env.progress.stage[0]), len(self._subtasks) - 1)
         if due > self._due:
             doing = self._policy.doing
-            own = doing is not None and same_motion(doing, self._subtasks[due - 1])
+            own = doing is not None and doing.motion == self._subtasks[due - 1].motion
             self._due, self._motion, self._left = due, self._policy.motion if own else None, LONGEST_STEPS
         self._left -= 1
         ending = self._motion is not None and self._policy.motion == self._motion and self._left > 0
         if self.index < due - 1 or (self.index < due and not ending):
             self.index += 1
         return self.index
-
-
-def same_motion(first: Subtask, second: Subtask) -> bool:
-    """Whether two subtasks are one motion: the first and the second pour are."""
-    return (first.skill, first.target, first.object) == (second.skill, second.target, second.object)

@@ -14,7 +14,6 @@ import numpy as np
 
 from datagen.dagger.config import DisturbanceConfig, OracleSpellConfig
 from datagen.dagger.faulty_policy import MINUTE_STEPS, Event, steps_of
-from datagen.dagger.labels import same_motion
 from datagen.dagger.low_level_policy import TrackedPolicy
 from datagen.experts.scripted.pick import EMPTY_GAP_M
 from predimem.core.interfaces import Planner
@@ -95,7 +94,7 @@ class PerturbedOracle:
             self._early = None
         elif self._rng.random() < self._config.wrong_per_minute / MINUTE_STEPS:
             due, length = self._subtasks[label], steps_of(self._config.wrong_s, self._rng)
-            wrong = [s for s in self._others if not same_motion(s, due) and self._harmless(s)]
+            wrong = [s for s in self._others if s.motion != due.motion and self._harmless(s)]
             if wrong:
                 self._name(step, length, wrong[int(self._rng.integers(len(wrong)))], "wrong")
 

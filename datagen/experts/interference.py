@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from datagen.experts.scripted.policy import ScriptedPolicy
@@ -40,7 +41,7 @@ class AnswerPolicy:
         if subtask != self._answer:
             self._answer, self._stage = subtask, 0
         chunk = self._policy.infer(observation, self._label(subtask))
-        return ActionChunk(chunk.start_step, chunk.actions, subtask)
+        return replace(chunk, subtask=subtask)
 
     def _label(self, answer: str) -> str:
         if answer not in self._family.answers:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from predimem.core.types import ActionChunk
+from predimem.core.types import ActionChunk, Refusal
 
 
 class ActionQueue:
@@ -69,3 +69,8 @@ class ActionQueue:
     def subtask(self) -> str | None:
         """The subtask that the queued chunk was conditioned on."""
         return None if self._chunk is None else self._chunk.subtask
+
+    @property
+    def refusal(self) -> Refusal | None:
+        """Why the queued chunk only holds the robot still; None where it does not."""
+        return None if self._chunk is None else self._chunk.refusal

@@ -186,6 +186,7 @@ class DualSystemAgent:
             plan_error=plan.error if plan else None,
             keyframe_steps=self._bank.keyframe_steps,
             plan_confidence=plan.confidence if plan else None,
+            refusal=None if conditioned_on is None else self._queue.refusal,
         )
         self._last_action = action
         return action

@@ -119,13 +119,34 @@ class Plan:
     confidence: float | None = None
 
 
+@dataclass(frozen=True)
+class Refusal:
+    """Why a policy does not carry out a label: in this task it is ambiguous.
+
+    label: what was said.
+    meanings: what it could mean, in words, two things or more; clear: the labels that say so, in the same order.
+    """
+
+    label: str
+    meanings: tuple[str, ...]
+    clear: tuple[str, ...]
+
+    def __str__(self) -> str:
+        say = " or ".join(f"{label!r}" for label in self.clear)
+        return f"{self.label!r} is ambiguous, it could mean: {'; '.join(self.meanings)}. Say {say}"
+
+
 @dataclass(frozen=True, eq=False)
 class ActionChunk:
-    """actions: float32 [H, A] in the environment's physical units; actions[0] is for `start_step`."""
+    """actions: float32 [H, A] in the environment's physical units; actions[0] is for `start_step`.
+
+    refusal: why the actions only hold the robot still; None where they carry the subtask out.
+    """
 
     start_step: int
     actions: np.ndarray
     subtask: str
+    refusal: Refusal | None = None
 
 
 @dataclass(frozen=True)
@@ -138,6 +159,7 @@ class Tick:
     stale_action: whether the action came from a chunk that was conditioned on another subtask than the current one.
     s1_latency_s, s2_latency_s: wall-clock seconds, None where the model did not answer in this tick.
     plan_confidence: the confidence of the plan that arrived in this tick.
+    refusal: why S1 let the robot hold still instead of carrying out the subtask; None where it carried it out.
     """
 
     step: int
@@ -152,6 +174,7 @@ class Tick:
     plan_error: str | None = None
     keyframe_steps: tuple[int, ...] = ()
     plan_confidence: float | None = None
+    refusal: Refusal | None = None
 
 
 @dataclass(frozen=True, eq=False)

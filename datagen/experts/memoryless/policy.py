@@ -12,7 +12,7 @@ from datagen.experts.memoryless.hold import OPENED_GAP_M
 from datagen.experts.scripted.action_labels import REACHED_SHARE
 from datagen.experts.scripted.snapshot import Gripper, Snapshot
 from datagen.experts.scripted.subtask_names import named
-from predimem.core.types import ActionChunk, Observation
+from predimem.core.types import ActionChunk, Observation, Refusal
 from predimem.envs.arena.robot.arm import OPEN, Arm
 from predimem.envs.arena.robot.rotations import rotation_matrix
 from predimem.envs.arena.subtasks import Skill, Subtask
@@ -25,7 +25,8 @@ class MemorylessPolicy:
     `reset` after each reset of the environment.
 
     It decides every step afresh, from the true state and the subtask alone. A subtask that is asked for longer is done
-    again, a pour at once. At a label that the task does not have, the arm stands still.
+    again, a pour at once. At a label that the task does not have, the arm stands still; at one that could mean several
+    things as well, and the chunk says so (`refusal`).
     """
 
     def __init__(self, env: Any, rest_m: float = REST_M):
@@ -40,7 +41,7 @@ class MemorylessPolicy:
         self.doing: Subtask | None = None
         self._motions, self._resting, self._label = 0, True, ""
         self._known: Snapshot | None = None
-        self._meant: dict[str, Subtask | None] = {}
+        self._meant: dict[str, Subtask | Refusal | None] = {}
 
     @property
     def motion(self) -> int | None:
@@ -52,10 +53,11 @@ class MemorylessPolicy:
         if subtask not in self._meant:
             self._meant[subtask] = named(self._env.task, self._env.variant(), subtask)
         meant = self._meant[subtask]
-        if meant is not None:
-            self._motions += meant != self.doing
-            self.doing, self._label = meant, subtask
-            self._command(meant)
+        if not isinstance(meant, Subtask):
+            return ActionChunk(observation.step, self.arm.action()[None], subtask, refusal=meant)
+        self._motions += meant != self.doing
+        self.doing, self._label = meant, subtask
+        self._command(meant)
         return ActionChunk(observation.step, self.arm.action()[None], subtask)
 
     def still(self, observation: Observation) -> ActionChunk:

@@ -9,7 +9,7 @@ from datagen.experts.scripted.execute import skill
 from datagen.experts.scripted.solver import SETTLE_STEPS
 from datagen.experts.scripted.subtask_names import named
 from datagen.experts.scripted.true_scene import TrueScene
-from predimem.core.types import ActionChunk, Observation
+from predimem.core.types import ActionChunk, Observation, Refusal
 from predimem.envs.arena.robot.arm import Arm, Motion
 from predimem.envs.arena.subtasks import Skill, Subtask
 
@@ -25,7 +25,8 @@ class ScriptedPolicy:
       other is broken off (`break_off`). Until then the chunk's `subtask` is still the old one.
     - A subtask that is asked for after its motion has ended is tried again while its goal is not reached. A pour
       leaves no trace that would show that it was done: it is done again after `POUR_AGAIN_STEPS`.
-    - At a label that the task does not have, the arm stands still until there is another.
+    - At a label that the task does not have, the arm stands still until there is another; at one that could mean
+      several things as well, and the chunk says so (`refusal`).
     """
 
     def __init__(self, env: Any):
@@ -39,15 +40,15 @@ class ScriptedPolicy:
         self._doing: tuple[Subtask, str] | None = None
         self._motions, self._moving = 0, False
         self._playing = self._play()
-        self._meant: dict[str, Subtask | None] = {}
+        self._meant: dict[str, Subtask | Refusal | None] = {}
 
     def infer(self, observation: Observation, subtask: str) -> ActionChunk:
         """actions: float32 [1, A], in the environment's control mode."""
         if subtask not in self._meant:
             self._meant[subtask] = named(self._env.task, self._env.variant(), subtask)
         meant = self._meant[subtask]
-        if meant is None:
-            return ActionChunk(observation.step, self._arm.action()[None], subtask)
+        if not isinstance(meant, Subtask):
+            return ActionChunk(observation.step, self._arm.action()[None], subtask, refusal=meant)
         self._wanted = meant, subtask
         next(self._playing)
         assert self._doing is not None

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from predimem.core.subtask_labels import calls
+from predimem.core.types import Refusal
+from predimem.envs.arena.meanings import meanings, refusal
 from predimem.envs.arena.subtasks import Subtask
 from predimem.envs.arena.task import Task, Variant
 
 
-def named(task: Task, variant: Variant, label: str) -> Subtask | None:
-    """The subtask of a task that `label` stands for (`calls`), in whichever variant it occurs; None for an unknown one.
+def named(task: Task, variant: Variant, label: str) -> Subtask | Refusal | None:
+    """The subtask of a task that `label` stands for, right or wrong, in whichever variant it occurs (`meanings`).
 
-    variant: the true one, which is asked first. A label without its target ("place cookies into basket") therefore
-    stands for the true place: whoever carries it out knows what its speaker did not say. A label that says
-    the target stands for exactly that one, right or wrong.
+    A refusal for a label that leaves open what is meant ("place cookies into basket"): whoever carries it out knows the
+    true place, but its speaker did not say it. None for an unknown label.
+
+    variant: the true one. Its subtask is given where others mean the same motion.
     """
-    everywhere = (subtask for v in (variant, *task.variants) for subtask in v.subtasks)
-    return next((subtask for subtask in everywhere if calls(label, subtask.label)), None)
+    meant = meanings(label, (variant, *task.variants))
+    if len(meant) > 1:
+        return refusal(label, meant)
+    return meant[0] if meant else None
 
 
 def due_label(env: Any) -> str:

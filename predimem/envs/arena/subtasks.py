@@ -21,6 +21,9 @@ class Skill(StrEnum):
     CLOSE = "Close"
 
 
+Motion = tuple[Skill, str, str]
+
+
 @dataclass(frozen=True)
 class Subtask:
     """One skill on one target, and the condition that ends it.
@@ -40,6 +43,11 @@ class Subtask:
     done: Predicate
     object: str = ""
     memory: Memory | None = None
+
+    @property
+    def motion(self) -> Motion:
+        """Subtasks with the same one are carried out alike: the first and the second pour are."""
+        return self.skill, self.target, self.object
 
 
 def pick(label: str, object: str, memory: Memory | None = None) -> Subtask:

@@ -71,7 +71,7 @@ def _with_targets(variants: tuple[Variant, ...]) -> tuple[Variant, ...]:
     """The variants, with the target in every label that stands for several subtasks."""
     meant: dict[str, set[tuple[str, str, str]]] = {}
     for subtask in (s for variant in variants for s in variant.subtasks):
-        meant.setdefault(subtask.label, set()).add((subtask.skill, subtask.target, subtask.object))
+        meant.setdefault(subtask.label, set()).add(subtask.motion)
 
     def told(subtask: Subtask) -> Subtask:
         is_open = len(meant[subtask.label]) > 1

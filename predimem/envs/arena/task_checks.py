@@ -53,6 +53,7 @@ def check_task(task: Task, categories: tuple[str, ...]) -> None:
         for index, variant in enumerate(task.variants):
             _check_variant(task, variant, f"variant {index + 1}" if len(task.variants) > 1 else "its variant")
         _check_alike(task.variants)
+        _check_labels_tell(task.variants)
     except ValueError as error:
         raise ValueError(f"task {task.name}: {error}") from None
 
@@ -181,6 +182,19 @@ def _check_alike(variants: tuple[Variant, ...]) -> None:
             raise ValueError(
                 "all variants have the same number of subtasks with the same skills; variant 1 has "
                 f"{', '.join(first)} ({len(first)}), variant {index} has {', '.join(skills)} ({len(skills)})"
+            )
+
+
+def _check_labels_tell(variants: tuple[Variant, ...]) -> None:
+    """A label that has several targets gets the target behind it; with it, it has to mean one thing only."""
+    meant: dict[tuple[str, str], Subtask] = {}
+    for subtask in (subtask for variant in variants for subtask in variant.subtasks):
+        other = meant.setdefault((subtask.label, subtask.target), subtask)
+        if other.motion != subtask.motion:
+            what = " and ".join(f"{s.skill} {(s.object or s.target)!r}" for s in (other, subtask))
+            raise ValueError(
+                f"the label {subtask.label!r} means {what} with the same target {subtask.target!r} in different "
+                "variants: name the object in the label"
             )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 COLUMNS = (
     *("seed", "status", "steps", "stages_passed", "stages_total", "message"),
-    *("answers", "invalid_answers", "trajectory"),
+    *("answers", "invalid_answers", "refusals", "trajectory"),
 )
 KEPT = (
     *("schema", "benchmark", "benchmark_version", "revision", "dirty", "revisions", "machine", "config", "provenance"),

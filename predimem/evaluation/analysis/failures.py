@@ -6,6 +6,7 @@ Each failed episode has exactly one of these causes, at the stage that was not p
 - `missed keyframe`: S2 did so, and memory held no keyframe of an earlier stage that the decision draws on;
 - `late switch`: S2 stayed at the stage before, which had been passed;
 - `early switch`: S2 went on to the next stage before this one was passed, where the image shows that it was not;
+- `ambiguous label`: S2 named something that could mean several subtasks of this task, and S1 refused it;
 - `wrong place`: S2 named the right subtask, but it was done where another variant would have it, as the label does
   not say where; it does not matter what S2 named after that;
 - `motor failure`: S2 named the right subtask for its whole budget of control steps, or while something happened that
@@ -25,7 +26,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from predimem.core.types import EpisodeResult
-from predimem.evaluation.analysis.subtask_labels import EARLY, LATE, RIGHT, TOLERANCE_S, judged_labels
+from predimem.evaluation.analysis.subtask_labels import AMBIGUOUS, EARLY, LATE, RIGHT, TOLERANCE_S, judged_labels
 from predimem.evaluation.report.episode_log import EpisodeLog
 
 WRONG_SUBTASK, MISSED_KEYFRAME, LATE_SWITCH, EARLY_SWITCH = (
@@ -34,7 +35,8 @@ WRONG_SUBTASK, MISSED_KEYFRAME, LATE_SWITCH, EARLY_SWITCH = (
     "late switch",
     "early switch",
 )
-WRONG_PLACE, MOTOR, TIMEOUT, UNDONE, UNNAMED = (
+AMBIGUOUS_LABEL, WRONG_PLACE, MOTOR, TIMEOUT, UNDONE, UNNAMED = (
+    "ambiguous label",
     "wrong place",
     "motor failure",
     "timeout",
@@ -46,6 +48,7 @@ CAUSES = (
     MISSED_KEYFRAME,
     LATE_SWITCH,
     EARLY_SWITCH,
+    AMBIGUOUS_LABEL,
     WRONG_PLACE,
     MOTOR,
     TIMEOUT,
@@ -124,6 +127,8 @@ def _done_elsewhere(log: EpisodeLog, start: int, judged: Sequence[str]) -> int |
 
 def _blame_planner(log: EpisodeLog, stage: int, start: int, judged: Sequence[str], worst: str) -> Failure:
     step = start + judged.index(worst)
+    if worst == AMBIGUOUS:
+        return _failure(log, AMBIGUOUS_LABEL, stage, step)
     missing = missing_evidence(log, stage, step) if log.has_planner else ()
     if worst == LATE:
         return _failure(log, LATE_SWITCH, stage, step)

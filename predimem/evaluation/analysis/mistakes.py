@@ -11,10 +11,18 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from predimem.evaluation.analysis.failures import EARLY_SWITCH, LATE_SWITCH, MISSED_KEYFRAME, WRONG_SUBTASK, Failure
+from predimem.evaluation.analysis.failures import (
+    AMBIGUOUS_LABEL,
+    EARLY_SWITCH,
+    LATE_SWITCH,
+    MISSED_KEYFRAME,
+    WRONG_SUBTASK,
+    Failure,
+)
 from predimem.evaluation.analysis.subtask_labels import (
     AGAIN,
     AHEAD,
+    AMBIGUOUS,
     NOTHING,
     OTHER,
     RIGHT,
@@ -24,7 +32,7 @@ from predimem.evaluation.analysis.subtask_labels import (
 )
 from predimem.evaluation.report.episode_log import EpisodeLog
 
-BY_S2 = (WRONG_SUBTASK, MISSED_KEYFRAME, LATE_SWITCH, EARLY_SWITCH)
+BY_S2 = (WRONG_SUBTASK, MISSED_KEYFRAME, LATE_SWITCH, EARLY_SWITCH, AMBIGUOUS_LABEL)
 WORDS = {
     "again": "did “{}” again",
     "ahead": "did “{}” too early",
@@ -86,7 +94,7 @@ def wrong_now(log: EpisodeLog) -> str:
     if len(log) < second or log.due[-1] >= len(log.stages):
         return ""
     judged = judged_labels(log)[-second:]
-    return log.stages[log.due[-1]].label if all(name in (AGAIN, AHEAD, OTHER) for name in judged) else ""
+    return log.stages[log.due[-1]].label if all(name in (AGAIN, AHEAD, OTHER, AMBIGUOUS) for name in judged) else ""
 
 
 def in_words(mistake: Mapping[str, Any]) -> str:

@@ -98,7 +98,7 @@ def _delay_s(log: EpisodeLog, stage: int) -> float | None:
     """The time from when `stage` became due until S2 named it; negative if S2 has named it without a break before."""
     due, over = log.due_from(stage), log.due_from(stage + 1)
     for start, end, name in log.spans():
-        if end > due and start < max(over, due + 1) and log.stages[stage].is_called(name):
+        if end > due and start < max(over, due + 1) and log.is_called(stage, name):
             return (start - due) / log.hz
     return None
 

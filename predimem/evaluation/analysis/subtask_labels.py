@@ -7,6 +7,7 @@ from itertools import groupby
 from predimem.evaluation.report.episode_log import EpisodeLog
 
 RIGHT, LATE, AGAIN, EARLY, AHEAD, OTHER, NOTHING = "right", "late", "again", "early", "ahead", "other", "nothing"
+AMBIGUOUS = "ambiguous"
 TOLERANCE_S = 1.0  # around a switch, within which a label counts as belonging to it
 
 
@@ -19,12 +20,13 @@ def judged_labels(log: EpisodeLog) -> list[str]:
     early: the stage after the due one
     ahead: a later stage than that
     other: no stage of this episode, but one of another variant, or of no task
+    ambiguous: several stages could be meant, of this episode or another variant, so that S1 refused the label
     nothing: the agent has given no label yet
     """
     result, grace = [""] * len(log), round(TOLERANCE_S * log.hz)
     ended = [log.due_from(stage + 1) for stage in range(len(log.stages))]
     for start, end, name in log.spans():
-        called = [i for i, stage in enumerate(log.stages) if stage.is_called(name)]
+        called = [stage for stage in range(len(log.stages)) if log.is_called(stage, name)]
         for step in range(start, end):
             result[step] = _judge(log, name, called, log.due[step], start, ended, grace)
     return result
@@ -34,15 +36,17 @@ def is_right(log: EpisodeLog, name: str, step: int) -> bool:
     """Whether the label `name` is right at `step`, as it is for picking up again what the due stage needs."""
     due = log.due[step]
     if due >= len(log.stages):
-        return log.stages[-1].is_called(name)
-    if log.stages[due].is_called(name):
+        return log.is_called(len(log.stages) - 1, name)
+    if log.is_called(due, name):
         return True
-    return any(_picks_up(log, i, due) for i in range(due) if log.stages[i].is_called(name))
+    return any(_picks_up(log, i, due) for i in range(due) if log.is_called(i, name))
 
 
 def _judge(log: EpisodeLog, name: str, called: list[int], due: int, start: int, ended: list[int], grace: int) -> str:
     if not name:
         return NOTHING
+    if name in log.refused:
+        return AMBIGUOUS
     if due in called or (due == len(log.stages) and due - 1 in called):
         return RIGHT
     if not called:

@@ -14,6 +14,7 @@ MEANINGS = {
     "missed keyframe": "S2 did so, and memory held no keyframe of an earlier stage that the decision draws on",
     "late switch": "S2 stayed at the stage before, which had been passed",
     "early switch": "S2 went on before the stage was passed, where the image shows that it was not",
+    "ambiguous label": "S2 named something that could mean several subtasks of this task, so S1 refused it",
     "wrong place": "S2 named the right subtask, but it was done elsewhere; the label does not say where",
     "motor failure": "S2 named the right subtask for its whole budget, or when something broke that cannot be mended",
     "timeout": "S2 named the right subtask, but earlier stages had left too little time",

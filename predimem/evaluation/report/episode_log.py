@@ -43,6 +43,7 @@ class EpisodeLog:
     mistakes: (step, in words) of each mistake that the environment reports itself
     true_subtasks: for each control step the true subtask when the agent acted, where an environment without stages
         tells it; else empty
+    refused: the labels that S1 refused because they are ambiguous in this task
     """
 
     instruction: str = ""
@@ -57,6 +58,7 @@ class EpisodeLog:
     failed_attempts: list[tuple[int, str]] = field(default_factory=list)
     mistakes: list[tuple[int, str]] = field(default_factory=list)
     true_subtasks: list[str] = field(default_factory=list)
+    refused: set[str] = field(default_factory=set)
 
     def __len__(self) -> int:
         return len(self.given_labels)
@@ -65,6 +67,10 @@ class EpisodeLog:
     def has_planner(self) -> bool:
         """Whether there is an S2, which gave at least one answer that is not the whole instruction."""
         return any(answer.subtask not in (None, self.instruction) for answer in self.answers)
+
+    def is_called(self, stage: int, name: str) -> bool:
+        """Whether `name` says that stage (`StageFacts.is_called`). An ambiguous label that was refused says none."""
+        return name not in self.refused and self.stages[stage].is_called(name)
 
     def due_from(self, stage: int) -> int:
         """The first step at which `stage` or a later one was due; the episode's length if that never was."""
@@ -113,6 +119,8 @@ class LogRecorder:
         log.given_labels.append(tick.subtask)
         log.due.append(self._due)
         log.true_subtasks.append(self._true_subtask)
+        if tick.refusal is not None:
+            log.refused.add(tick.refusal.label)
         if tick.plan_arrived:
             log.answers.append(_answer(tick, step))
         if tick.keyframe_steps != (log.keyframes[-1][1] if log.keyframes else ()):

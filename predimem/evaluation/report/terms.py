@@ -24,6 +24,8 @@ TERMS = {
     "CSR": "cumulative success rate: the mean share of stages that were passed and still held at the end",
     "interval": "the range in which the true rate lies with 95 % confidence, given so many episodes",
     "invalid answer": "an answer of S2 that is not valid JSON; the robot keeps to the subtask before",
+    "refusal": "S2's words could mean several subtasks of this task, so the scripted skills hold still until it says "
+    "which",
     "wrong first touch": "the share of episodes in which the robot first touched another object than the right one",
     "state aliasing": "the image looks as it did before, and the robot goes back to what it has already done",
     "constraint forgetting": "the robot goes on to what is possible and leaves out what the instruction asks for first",

@@ -20,6 +20,7 @@ class TickStatistics:
     s1_hz, s2_hz: chunks and answers in a second of the environment's control clock; there is no S2 where every answer
         is the whole instruction
     answers, invalid_answers: how many answers S2 gave, and how many of them were not valid
+    refusals: at how many ticks S1 held still because the subtask's label is ambiguous in this task
     keyframes: how many were in memory at the end
     """
 
@@ -56,6 +57,7 @@ class TickStatistics:
             "s2_hz": self._per_second(answers) if planned else None,
             "answers": answers,
             "invalid_answers": sum(t.plan_error is not None for t in ticks),
+            "refusals": sum(t.refusal is not None for t in ticks),
             "keyframes": len(ticks[-1].keyframe_steps) if ticks else 0,
         }
 

@@ -16,6 +16,7 @@ SCHEMA = 2
 RENAMED = {"suite": "benchmark", "rows": "agent_configs"}
 RENAMED_IN_RECORDS = {"course": "trajectory"}
 RENAMED_IN_FAILURES = {"named": "given_label"}
+RECORD_DEFAULTS: dict[str, Any] = {"refusals": 0}  # what is counted since; before, nothing was refused
 OF_THE_ENVIRONMENT = {"mikasa": ("rendering",), "arena": ("image_px", "inverse_kinematics")}
 # The agents that were built in with MIKASA: planner and actor.
 MIKASA_AGENTS = {
@@ -61,7 +62,7 @@ def modern_results(results: Mapping[str, Any]) -> dict[str, Any]:
 
 def modern_record(record: Mapping[str, Any]) -> dict[str, Any]:
     """An episode record."""
-    record = renamed(dict(record), RENAMED_IN_RECORDS, "episode record")
+    record = RECORD_DEFAULTS | renamed(dict(record), RENAMED_IN_RECORDS, "episode record")
     if record.get("failure"):
         record["failure"] = renamed(record["failure"], RENAMED_IN_FAILURES, "episode record: failure")
     return record

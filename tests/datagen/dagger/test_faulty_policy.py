@@ -56,7 +56,7 @@ def test_a_grasp_that_misses_is_tried_again() -> None:
     assert angles[:, 7:].min() > 0.035 and len(angles) == 500, "the gripper never closed, so the drawer stayed shut"
 
 
-@pytest.mark.parametrize("task, label", [(1, "place cookies into basket"), (6, "pick tomato sauce")])
+@pytest.mark.parametrize("task, label", [(1, "place cookies into basket: basket left"), (6, "pick tomato sauce")])
 def test_what_is_carried_falls_unless_it_can_be_poured(task: int, label: str) -> None:
     kinds, angles, policy = play(replace(CALM, dropped_share=1.0), task, label, 9)
     if task == 6:

@@ -19,6 +19,7 @@ from predimem.core.episode_folder import episode_path
 from predimem.core.episode_reader import load_episode
 from predimem.core.types import ActionChunk, Observation
 from predimem.core.weight_files import WeightsError
+from predimem.envs.arena.subtasks import Subtask
 from tests.datagen.experts import arena
 
 
@@ -32,7 +33,7 @@ class LearnedPerfectly:
     def infer(self, observation: Observation, subtask: str) -> ActionChunk:
         self.asked += 1
         meant = named(self._env.task, self._env.variant(), subtask)
-        assert meant is not None
+        assert isinstance(meant, Subtask)
         arm = self.learned.arm
         return ActionChunk(observation.step, chunk(arm, Gripper.of(arm), Snapshot.of(self._env), meant, 10), subtask)
 

@@ -94,6 +94,33 @@ def test_a_right_name_at_a_wrong_place() -> None:
         assert failure and failure.cause == expected
 
 
+def refused(parts: tuple[tuple[int, str, float], ...], label: str) -> EpisodeLog:
+    """An episode in whose task that label is ambiguous, so that S1 refused it."""
+    episode = log(parts, "++x.")
+    episode.refused = {label}
+    return episode
+
+
+def test_a_label_that_was_refused_is_ambiguous_and_nothing_else() -> None:
+    """Not right, though the stage that is due could be meant, and neither late nor early where another one could."""
+    for name in (SECOND, FIRST, STAND, "pour"):
+        episode = refused((*GOOD[:2], (2, name, 20.0)), name)
+        assert set(judged_labels(episode)[200:]) == {"ambiguous"}
+        failure = explain(episode, OUT_OF_TIME)
+        assert failure and (failure.cause, failure.step) == ("ambiguous label", 200)
+        assert (failure.given_label, failure.label) == (name, SECOND)
+        assert memory_errors(episode, OUT_OF_TIME) == MemoryErrors()
+
+
+def test_the_label_that_was_given_most_explains_a_failure_with_a_refusal_in_it() -> None:
+    parts = (*GOOD[:2], (2, "pour", 5.0), (2, STAND, 8.0))
+    failure = explain(refused(parts, "pour"), OUT_OF_TIME)
+    assert failure and failure.cause == "missed keyframe"
+    for seconds, expected in ((15.0, "ambiguous label"), (16.0, "motor failure")):  # its budget
+        failure = explain(refused((*GOOD[:2], (2, "pour", 20.0), (2, SECOND, seconds)), "pour"), OUT_OF_TIME)
+        assert failure and failure.cause == expected
+
+
 def test_what_was_undone_and_who_names_nothing() -> None:
     episode = log((*GOOD, (4, STAND, 5.0)), "++-+")
     failure = explain(episode, failed("undone: pour 2nd"))

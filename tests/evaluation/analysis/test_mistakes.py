@@ -46,6 +46,14 @@ def test_where_nothing_wrong_was_done_the_named_subtask_explains_the_failure():
     assert first_mistake(motor, True, explain(motor, failed("out of time: pour 2nd", 30 * HZ))) is None
 
 
+def test_an_ambiguous_label_is_a_mistake():
+    episode = log((*GOOD[:2], (2, "pour", 4.0)), "++x.")
+    episode.refused = {"pour"}
+    mistake = first_mistake(episode, True, explain(episode, failed("out of time: pour 2nd", 14 * HZ)))
+    assert mistake is not None and in_words(mistake.to_dict()) == "named “pour” where “pour 2nd” was due"
+    assert wrong_now(episode) == SECOND
+
+
 def test_a_wrong_subtask_is_seen_after_a_second():
     assert wrong_now(log(FORGOT)) == SECOND
     just_now = log((*FORGOT[:3], (2, FIRST, 0.9)))

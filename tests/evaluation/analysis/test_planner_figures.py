@@ -47,6 +47,14 @@ def test_switches_and_their_delays() -> None:
     assert figures["delay_median_s"] == -0.25
 
 
+def test_a_label_that_was_refused_as_ambiguous_is_not_right() -> None:
+    episode = log(((0, PICK, 5.0), (1, FIRST, 5.0)))
+    episode.refused = {FIRST}
+    counts = planner_counts(episode)
+    assert counts is not None and counts["boundary_right"] + counts["inside_right"] == 5
+    assert counts["delays_s"] == [] and counts["missed"] == 1
+
+
 def test_a_switch_that_was_not_reached_is_none() -> None:
     counts = planner_counts(log(((0, PICK, 5.0), (1, FIRST, 9.0))))
     assert counts is not None and counts["switches"] == 1 and counts["delays_s"] == [0.0]

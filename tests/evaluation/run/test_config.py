@@ -139,6 +139,14 @@ def test_the_built_in_agents_of_earlier_results_have_their_weights() -> None:
     assert modern_results(results) == results
 
 
+def test_records_from_before_refusals_have_none() -> None:
+    episodes = [{"task": "1", "status": "success"}, {"task": "2", "status": "failure", "refusals": 7}]
+    results = modern_results({"schema": 2, "provenance": {}, "episodes": episodes})
+    assert [record["refusals"] for record in results["episodes"]] == [0, 7]
+    shipped = episodes_of(read_results(ROOT / "results" / "arena_planners.json"))
+    assert all("refusals" not in record for record in shipped), "so `--verify` does not compare what was not counted"
+
+
 def test_shipped_results_can_be_verified_with_todays_settings() -> None:
     """What `predimem eval --verify` compares, without an episode: a new setting needs a default for older results."""
     results = read_results(ROOT / "results" / "arena_planners.json")

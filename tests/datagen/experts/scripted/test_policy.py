@@ -17,8 +17,8 @@ from tests.datagen.experts import arena
 
 PICK, POUR, POUR_AGAIN, PUT = (
     "pick wine bottle",
-    "pour wine into mug 1st",
-    "pour wine into mug 2nd",
+    "pour wine into mug 1st: mug red",
+    "pour wine into mug 2nd: mug red",
     "place wine bottle on table",
 )
 
@@ -67,6 +67,7 @@ class Stage:
 @pytest.fixture
 def wine() -> Iterator[Stage]:
     stage = Stage(10)
+    assert POUR in [subtask.label for subtask in stage.env.variant().subtasks]
     yield stage
     stage.env.close()
 

@@ -2,7 +2,8 @@
 
 from datagen.experts.scripted.subtask_names import named
 from predimem.core.subtask_labels import released
-from predimem.envs.arena.subtasks import Subtask
+from predimem.core.types import Refusal
+from predimem.envs.arena.subtasks import Motion, Subtask
 from predimem.envs.arena.task import Task
 from predimem.envs.arena.tasks import TASKS, task_of
 
@@ -11,8 +12,9 @@ def everywhere(task: Task) -> list[Subtask]:
     return [subtask for variant in task.variants for subtask in variant.subtasks]
 
 
-def played(subtask: Subtask | None) -> tuple[str, str, str] | None:
-    return subtask and (subtask.skill, subtask.target, subtask.object)
+def played(found: Subtask | Refusal | None) -> Motion:
+    assert isinstance(found, Subtask)
+    return found.motion
 
 
 def test_a_label_means_its_target_whatever_is_true() -> None:
@@ -20,15 +22,29 @@ def test_a_label_means_its_target_whatever_is_true() -> None:
         for true in task.variants:
             for subtask in everywhere(task):
                 found = named(task, true, subtask.label)
-                assert found is not None and found.label == subtask.label
-                assert played(found) == played(subtask)
+                assert played(found) == played(subtask) and isinstance(found, Subtask) and found.label == subtask.label
 
 
-def test_words_without_a_target_mean_the_true_one() -> None:
+def test_the_label_of_the_true_variant_is_its_own_subtask() -> None:
+    """What the oracle planner says, and what demonstrations are labelled with."""
     for task in TASKS:
         for variant in task.variants:
             for subtask in variant.subtasks:
-                assert named(task, variant, released(subtask.label)) == subtask
+                assert named(task, variant, subtask.label) == subtask
+
+
+def test_words_without_the_target_are_refused_whatever_is_true() -> None:
+    refused = 0
+    for task in TASKS:
+        for variant in task.variants:
+            for subtask in variant.subtasks:
+                found = named(task, variant, released(subtask.label))
+                if released(subtask.label) == subtask.label:
+                    assert found == subtask
+                else:
+                    assert isinstance(found, Refusal) and subtask.label in found.clear and len(found.meanings) > 1
+                    refused += 1
+    assert refused > 50
 
 
 def test_only_what_is_open_is_said() -> None:
@@ -50,6 +66,6 @@ def test_tasks_with_equal_instructions_understand_each_other() -> None:
 def test_other_variants_count_and_unknown_labels_do_not() -> None:
     task = task_of(4)
     wrong = named(task, task.variants[0], "  Open middle drawer AGAIN ")
-    assert wrong is not None and wrong.target == "middle_drawer"
+    assert isinstance(wrong, Subtask) and wrong.target == "middle_drawer"
     assert named(task, task.variants[0], "open the fridge") is None
     assert named(task, task.variants[0], "") is None
