@@ -29,7 +29,10 @@ from planner.tiny.vision_training import CHECKPOINT, CellReadout, TowerTrainer, 
 from predimem.core.files import AtomicWrite, write_json
 
 WEIGHTS, REPORT = "vision.safetensors", "vision.json"
-_LATER = {"step_weight": 0.0, "scenes": None, "scene_share": 0.5, "scene_weight": 1.0}  # fields older reports lack
+_LATER = {  # fields older reports lack
+    **{"step_weight": 0.0, "scenes": None, "scene_share": 0.5, "scene_weight": 1.0},
+    "cell_weight": 4.0,
+}
 
 
 def pretrain_tower(

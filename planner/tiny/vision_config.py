@@ -21,6 +21,8 @@ class VisionConfig:
     scenes: a folder of images of scenes with facts (`planner.tiny.vision_scenes`), another training-only aid; or null.
     scene_share: the share of each batch that shows these scenes.
     scene_weight: the weight of the readout of their facts.
+    cell_weight: within that, the weight of what each cell tells by itself: which thing has its middle there. To learn
+        small shapes it takes about 100, because most things are not in most cells.
     """
 
     directory: str = "runs/train/planner-vision"
@@ -37,6 +39,7 @@ class VisionConfig:
     scenes: str | None = None
     scene_share: float = 0.5
     scene_weight: float = 1.0
+    cell_weight: float = 4.0
 
     def __post_init__(self) -> None:
         if not 0 < self.scene_share < 1:

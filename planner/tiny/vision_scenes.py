@@ -22,7 +22,7 @@ from predimem.core.scene_facts import SceneFacts
 
 UNKNOWN = -100  # what cross-entropy leaves out
 POSITION_WEIGHT, OPENING_WEIGHT, SEEN_WEIGHT = 10.0, 5.0, 0.5  # of errors in fractions, and of easy yes or no
-CELL_WEIGHT, FOUND_WEIGHT = 4.0, 4.0  # most things are not in most cells
+FOUND_WEIGHT = 4.0  # most things are not in most cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,9 +193,12 @@ class SceneReadout(nn.Module):
             "openings": self.openings(hidden),
         }
 
-    def loss(self, features: Tensor, labels: SceneLabels, index: Tensor, moved: Tensor | None = None) -> Tensor:
+    def loss(
+        self, features: Tensor, labels: SceneLabels, index: Tensor, cell_weight: float, moved: Tensor | None = None
+    ) -> Tensor:
         """The loss of the timesteps `index`, int64 [B], with the features [B, F].
 
+        cell_weight: how much finding things in single cells counts.
         moved: [B, C, 2], how far the images were shifted, in fractions of their size.
         """
         object = labels.object[index]
@@ -204,12 +207,10 @@ class SceneReadout(nn.Module):
         if moved is not None:
             pixels, mat_pixels = pixels + moved[:, None], mat_pixels + moved
         seen = labels.seen[index].float()
-        where = torch.full((len(index), pixels.shape[2], len(labels.objects), 2), torch.nan)
-        which = object[:, None, :, None].expand(-1, pixels.shape[2], -1, 2)
-        where.scatter_(2, which, pixels.transpose(1, 2))  # padding is object 0, whose place the mat takes:
-        where[:, :, 0] = mat_pixels
+        found, placed = _cell_errors(said["in_cell"], _by_name(object, pixels, mat_pixels, len(labels.objects)))
         return (
-            _cell_error(said["in_cell"], where)
+            cell_weight * found
+            + placed
             + F.cross_entropy(said["place"].flatten(0, 1), labels.place[index].flatten(), ignore_index=UNKNOWN)
             + SEEN_WEIGHT * F.binary_cross_entropy_with_logits(said["seen"][real], seen[real])
             + POSITION_WEIGHT * _known_error(said["pixels"], pixels)
@@ -224,6 +225,8 @@ class SceneReadout(nn.Module):
 def scene_report(readout: SceneReadout, features: Tensor, labels: SceneLabels) -> dict[str, Any]:
     """Accuracies on held-out scenes; errors of positions are in image sides, those of openings in the whole way.
 
+    in_cell: of the things that are seen, those whose own cell names them before all others.
+
     features: [N, F] of all timesteps.
     """
     said = readout(features, labels.object)
@@ -237,6 +240,7 @@ def scene_report(readout: SceneReadout, features: Tensor, labels: SceneLabels) -
     mat, marked = said["mat"].argmax(-1) == labels.mat, labels.mat > 0
     real = labels.object > 0
     position = (said["pixels"] - labels.pixels).abs()
+    where = _by_name(labels.object, labels.pixels, labels.mat_pixels, len(labels.objects))
     return {
         "timesteps": len(labels),
         "place": _mean(right[known]),
@@ -244,6 +248,7 @@ def scene_report(readout: SceneReadout, features: Tensor, labels: SceneLabels) -
         "mat": _mean(mat),
         "held": _mean(said["held"].argmax(-1) == labels.held),
         "held_where_something_is": _mean((said["held"].argmax(-1) == labels.held)[labels.held > 0]),
+        "in_cell": _mean(_named_first(said["in_cell"], where)),
         "seen": _mean(((said["seen"] > 0) == labels.seen)[real]),
         "position_error": _mean(position[~position.isnan()]),
         "opening_error": _mean((said["openings"] - labels.openings).abs()),
@@ -251,19 +256,43 @@ def scene_report(readout: SceneReadout, features: Tensor, labels: SceneLabels) -
     }
 
 
-def _cell_error(said: Tensor, where: Tensor) -> Tensor:
-    """said: [B, C, cells, K, 3]; where: [B, C, K, 2], fractions of the image, NaN where a thing is not seen."""
-    side = math.isqrt(said.shape[2])
-    scaled = where.nan_to_num(-1.0) * side
-    column, row = scaled[..., 0].floor(), scaled[..., 1].floor()
-    cell = torch.arange(said.shape[2])[:, None]
-    inside = (row[:, :, None] == cell // side) & (column[:, :, None] == cell % side)  # [B, C, cells, K]
+def _by_name(object: Tensor, pixels: Tensor, mat_pixels: Tensor, names: int) -> Tensor:
+    """[B, C, K, 2]: where each camera sees each thing, by its number; the mat's number is 0."""
+    cameras = pixels.shape[2]
+    where = torch.full((len(object), cameras, names, 2), torch.nan)
+    where.scatter_(2, object[:, None, :, None].expand(-1, cameras, -1, 2), pixels.transpose(1, 2))
+    where[:, :, 0] = mat_pixels  # padding is object 0 as well
+    return where
+
+
+def _inside(where: Tensor, cells: int) -> Tensor:
+    """bool [B, C, cells, K]: whether the middle of a thing is in a cell."""
+    side = math.isqrt(cells)
+    column, row = (where.nan_to_num(-1.0) * side).floor()[:, :, None].unbind(-1)
+    cell = torch.arange(cells)[:, None]
+    return (row == cell // side) & (column == cell % side)
+
+
+def _cell_errors(said: Tensor, where: Tensor) -> tuple[Tensor, Tensor]:
+    """Of whether things are in cells, and of where in them.
+
+    said: [B, C, cells, K, 3]; where: [B, C, K, 2], fractions of the image, NaN where a thing is not seen.
+    """
+    inside = _inside(where, said.shape[2])
+    scaled = where.nan_to_num(-1.0) * math.isqrt(said.shape[2])
     offset = (scaled - scaled.floor())[:, :, None].expand(-1, -1, said.shape[2], -1, -1)
     known = inside[..., None].expand_as(offset)
     found = F.binary_cross_entropy_with_logits(
         said[..., 0], inside.float(), pos_weight=torch.tensor(FOUND_WEIGHT), reduction="mean"
     )
-    return CELL_WEIGHT * found + ((said[..., 1:] - offset) ** 2 * known).sum() / known.sum().clamp(min=1)
+    return found, ((said[..., 1:] - offset) ** 2 * known).sum() / known.sum().clamp(min=1)
+
+
+def _named_first(said: Tensor, where: Tensor) -> Tensor:
+    """bool [things]: for each thing that is seen, whether its cell names it first. As in `_cell_errors`."""
+    inside = _inside(where, said.shape[2])
+    inside[..., 0] = False  # the mat
+    return (said[..., 1:, 0].argmax(-1) + 1)[..., None].eq(torch.arange(said.shape[3]))[inside]
 
 
 def _mean(values: Tensor) -> float | None:

@@ -113,7 +113,7 @@ class TowerTrainer:
             timesteps = by_timestep([f[len(index) :] for f in features], labels.cameras)
             steps = scene_index[:: labels.cameras] // labels.cameras
             moved = moved[len(index) :].view(len(steps), labels.cameras, 2)
-            loss = loss + config.scene_weight * reader.loss(timesteps, labels, steps, moved)
+            loss = loss + config.scene_weight * reader.loss(timesteps, labels, steps, config.cell_weight, moved)
         self.optimiser.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(self.parameters, 1.0)

@@ -11,7 +11,15 @@ import torch
 
 from planner.tiny.vision import pretrain_tower
 from planner.tiny.vision_config import VisionConfig
-from planner.tiny.vision_scenes import UNKNOWN, SceneReadout, Scenes, _cell_error, scene_report, scenes_of
+from planner.tiny.vision_scenes import (
+    UNKNOWN,
+    SceneReadout,
+    Scenes,
+    _cell_errors,
+    _named_first,
+    scene_report,
+    scenes_of,
+)
 from planner.tiny.vision_targets import sample_frames
 from predimem.core.episodes import Episode
 from predimem.core.scene_facts import KEY, SceneFacts
@@ -76,8 +84,8 @@ def test_a_shift_moves_where_things_are() -> None:
     labels = scenes().labels
     torch.manual_seed(0)
     readout, features, index = SceneReadout(3, 1, 4, labels), torch.zeros(1, 24), torch.tensor([0])
-    losses = [float(readout.loss(features, labels, index, torch.full((1, 2, 2), by))) for by in (0.0, 0.3)]
-    assert losses[0] == pytest.approx(float(readout.loss(features, labels, index)))
+    losses = [float(readout.loss(features, labels, index, 4.0, torch.full((1, 2, 2), by))) for by in (0.0, 0.3)]
+    assert losses[0] == pytest.approx(float(readout.loss(features, labels, index, 4.0)))
     assert losses[0] != pytest.approx(losses[1])
 
 
@@ -107,6 +115,19 @@ def test_a_thing_is_in_the_cell_of_its_middle() -> None:
     where[0, 0, 1] = torch.tensor([0.75, 0.25])  # the upper right of four cells, in its middle
     said = torch.full((1, 1, 4, 2, 3), -20.0)
     said[0, 0, 1, 1] = torch.tensor([20.0, 0.5, 0.5])
-    assert float(_cell_error(said, where)) < 1e-6
-    assert float(_cell_error(said, where + 0.1)) == pytest.approx(0.04, abs=1e-5)  # offset (0.7, 0.7)
-    assert float(_cell_error(said, where - 0.3)) > 1.0
+    errors = {by: [float(error) for error in _cell_errors(said, where + by)] for by in (0.0, 0.1, -0.3)}
+    assert errors[0.0] == pytest.approx([0.0, 0.0], abs=1e-6)
+    assert errors[0.1] == pytest.approx([0.0, 0.04], abs=1e-5)  # offset (0.7, 0.7)
+    assert errors[-0.3][0] > 1.0
+
+
+def test_a_cell_names_the_thing_whose_middle_it_holds() -> None:
+    where = torch.full((1, 1, 3, 2), torch.nan)
+    where[0, 0, 1], where[0, 0, 2] = torch.tensor([0.75, 0.25]), torch.tensor([0.25, 0.75])
+    said = torch.zeros(1, 1, 4, 3, 3)
+    said[0, 0, :, 1, 0] = 1.0  # every cell names the first thing, and two of them another one:
+    said[0, 0, 2, 2, 0] = 2.0
+    said[0, 0, 0, 2, 0] = 2.0
+    assert _named_first(said, where).tolist() == [True, True]
+    said[0, 0, 1, 2, 0] = 2.0
+    assert _named_first(said, where).tolist() == [False, True]
