@@ -18,7 +18,10 @@ from predimem.evaluation.run.machine import machine
 from predimem.evaluation.run.migrations import AGENT_DEFAULTS
 
 # What of an episode has to come out the same; wall-clock figures do not.
-OUTCOME = ("status", "steps", "stages_passed", "stages_total", "message", "metrics", "answers", "invalid_answers")
+OUTCOME = (
+    *("status", "steps", "stages_passed", "stages_total", "message", "metrics", "answers", "invalid_answers"),
+    "changed",
+)
 TIMEOUT_S = 1800.0
 
 
