@@ -1,4 +1,4 @@
-"""Makes the pictures of docs/guides/arena-unseen.md: what the camera sees at the start of one episode in each condition.
+"""Makes the pictures of docs/guides/arena-unseen.md: the first image of an episode in each condition.
 
     python -m benchmarks.arena_unseen_pictures [--task 7] [--seed 900003]
 

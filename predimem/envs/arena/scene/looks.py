@@ -117,6 +117,7 @@ def styled(look: Look, style: Style) -> Look:
 
 
 def light_scene(scene: ManiSkillScene, shadow: bool, lamps: Lamps) -> None:
+    """shadow: whether the first lamp casts shadows."""
     scene.set_ambient_light(list(lamps.ambient))
     scene.add_directional_light(
         list(lamps.direction),

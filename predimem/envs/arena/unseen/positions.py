@@ -8,6 +8,7 @@ each by 2 cm at most. Cabinet and microwave stay, and what lies in the drawers.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +37,7 @@ def apply(setting: Setting, task: Task, rng: np.random.Generator) -> Setting:
         if _goes_along(place, task):
             objects[name] = _moved(objects[name], shift)
     moved = Layout(layout.variant, fixtures, mats, objects, layout.qpos)
-    changed = {"objects_m": {name: rounded(objects[name][0][:2]) for name in loose}}
+    changed: dict[str, Any] = {"objects_m": {name: rounded(objects[name][0][:2]) for name in loose}}
     if task.fixtures:
         changed["containers_moved_m"] = rounded(shift)
     return replace(setting, layout=moved, changed=changed)
