@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("predimem", "planner", "actor", "memory_bank", "datagen")
 # Beside the code; below predimem/weights, everything.
-DATA_SUFFIXES = (".html", ".j2", ".css", ".js", ".svg", ".glsl", ".vert", ".frag")
+DATA_SUFFIXES = (".html", ".j2", ".css", ".js", ".svg", ".yaml", ".glsl", ".vert", ".frag")
 UV = Path(sys.executable).with_name("uv")
 
 

@@ -12,11 +12,6 @@ from predimem.core.files import check_file
 app = typer.Typer(no_args_is_help=True, help="Make tables and charts of results.")
 
 
-@app.callback()
-def analyze() -> None:
-    """Keeps `interference` a command of its own while it is the only one."""
-
-
 @app.command("interference")
 def interference(
     files: Annotated[
@@ -42,5 +37,30 @@ def interference(
     whole = totals(counts)
     print(aligned(table_of(whole), rule_after=1))
     print(f"success in %, {sum(count.n for count in whole.values())} episodes")
+    for path in written:
+        print(path)
+
+
+@app.command("unseen")
+def unseen(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="RESULTS...", help="The results.json of evaluations of the arena in its conditions."),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder for unseen.csv, unseen.md and the chart.")],
+) -> None:
+    """Say what each condition of the arena costs each agent: new positions, colours, lights, words and so on.
+
+    Success is compared with that of `plain` on the same tasks and seeds. All files are put together.
+    """
+    check_file(out / "unseen.csv")
+    from predimem.evaluation.analysis.unseen import read_outcomes, rows_of
+    from predimem.evaluation.report.tables import aligned
+    from predimem.evaluation.report.unseen import note_of, table_of, write_unseen
+
+    outcomes = read_outcomes(files)
+    written = write_unseen(outcomes, out)
+    print(aligned(table_of(rows_of(outcomes)), rule_after=1))
+    print(note_of(outcomes))
     for path in written:
         print(path)

@@ -35,7 +35,8 @@ def evaluate(
         typer.Option(
             "--condition",
             "--conditions",
-            help="With interference: conditions, comma-separated, such as k0,k7; --tasks then names families.",
+            help="Conditions that the tasks are played in, comma-separated: of arena plain,camera or the like; of "
+            "interference k0,k7 or the like, where --tasks then names families.",
         ),
     ] = None,
     agents: Annotated[
@@ -110,9 +111,8 @@ def evaluate(
     play |= {"planner_on.device": device, "actor_on.device": device, "shared_planner": shared_planner}
     play |= {"time.s1_latency_steps": s1_latency, "time.s2_latency_steps": s2_latency}
     given |= {"videos": videos, "clips": clips} | {f"play.{name}": value for name, value in play.items()}
+    given["conditions"] = None if condition is None else split(condition)
     settings = evaluation_settings(config, given)
-    if condition is not None:
-        settings = replace(settings, tasks=_in_conditions(settings, split(condition)))
     if config is None and not settings.agents:
         own = settings.agent_configs
         settings = replace(settings, agents=tuple(own) if own and "predimem" not in own else ("predimem",))
@@ -163,6 +163,8 @@ def play_settings(
 
     benchmark = load_benchmark(settings.benchmark)
     tasks = settings.tasks or benchmark.all_tasks()
+    if settings.conditions:
+        tasks = benchmark.in_conditions(settings.tasks, settings.conditions)
     agents = settings.agents or _agents_with_weights(settings)
     play = played_by(settings, agents)
     videos = (0 if benchmark.long_episodes else 2) if settings.videos is None else settings.videos
@@ -196,12 +198,6 @@ def play_settings(
     if told := errors_alone(results):
         raise SystemExit(f"predimem: {told}")
     return results
-
-
-def _in_conditions(settings: EvaluationFile, conditions: list[str]) -> tuple[str, ...]:
-    from predimem.envs.benchmark import load_benchmark
-
-    return load_benchmark(settings.benchmark).in_conditions(settings.tasks, conditions)
 
 
 def _agents_with_weights(settings: EvaluationFile) -> tuple[str, ...]:

@@ -12,8 +12,9 @@ import numpy as np
 from predimem.core.interfaces import Environment
 from predimem.core.own_code import SUFFIX
 from predimem.envs.arena import suite
-from predimem.envs.arena.task import CATEGORIES
+from predimem.envs.arena.task import CATEGORIES, Task
 from predimem.envs.arena.tasks import TASKS, task_of
+from predimem.envs.arena.unseen.conditions import CONDITIONS, PLAIN, condition_of
 from predimem.envs.arena.vocabulary import labels
 from predimem.envs.benchmark import Benchmark, EnvironmentOptions, EnvironmentRequest, Experts
 from predimem.rendering.vulkan import use_driver
@@ -35,7 +36,10 @@ class ArenaOptions(EnvironmentOptions):
 
 
 class ArenaBenchmark(Benchmark):
-    """A task is called by its number, name, Gymnasium id, or the file that defines it."""
+    """A task is called by its number, name, Gymnasium id, or the file that defines it.
+
+    One of the 26 in a condition (`unseen.conditions`) is `<task>-<condition>`, such as `4-camera`.
+    """
 
     name = "arena"
     config = "configs/eval/arena.yaml"
@@ -55,31 +59,46 @@ class ArenaBenchmark(Benchmark):
     def all_tasks(self) -> tuple[str, ...]:
         return tuple(task.name for task in TASKS)
 
+    def in_conditions(self, tasks: Sequence[str], conditions: Sequence[str]) -> tuple[str, ...]:
+        """Raises ValueError for unknown ones, for a task that is in a condition already, and for one of a file."""
+        chosen = tasks or self.all_tasks()
+        return tuple(self.task_name(f"{task}-{condition_of(c).name}") for c in conditions for task in chosen)
+
     def describe(self, task: str) -> str:
-        known = task_of(task)
-        return f"{known.task_id:>2}  {known.category:<12}  {known.stages} stages  {known.variants[0].instruction}"
+        known, condition = parse(task)
+        changed = "" if condition is None else f"  (unseen: {CONDITIONS[condition].what})"
+        instruction = known.variants[0].instruction
+        return f"{known.task_id:>2}  {known.category:<12}  {known.stages} stages  {instruction}{changed}"
 
     def task_name(self, task: str) -> str:
-        return task_of(task).name
+        known, condition = parse(task)
+        return known.name if condition is None else f"{known.name}-{condition}"
 
     def task_file(self, task: str) -> str | None:
         return str(Path(task).resolve()) if task.endswith(SUFFIX) else None
 
     def subtasks(self, task: str) -> Sequence[str]:
-        return labels([task_of(task)])
+        return labels([parse(task)[0]])
 
     def horizon(self, task: str) -> int | None:
-        return task_of(task).horizon
+        return parse(task)[0].horizon
 
     def categories(self, tasks: Sequence[str]) -> Mapping[str, Sequence[str]]:
-        known = {task.name: task for task in (*TASKS, *map(task_of, tasks))}
-        return {c: [name for name, task in known.items() if task.category == c] for c in CATEGORIES}
+        """The released ones; what is played in a condition has that for its category: the same tasks otherwise."""
+        parsed = {self.task_name(task): parse(task) for task in tasks}
+        known = {task.name: task for task in TASKS}
+        known |= {name: task for name, (task, condition) in parsed.items() if condition is None}
+        released = {c: [name for name, task in known.items() if task.category == c] for c in CATEGORIES}
+        unseen = {c: [name for name, (_, condition) in parsed.items() if condition == c] for c in CONDITIONS}
+        return released | {condition: names for condition, names in unseen.items() if names}
 
     def make_environment(self, task: str, options: ArenaOptions, request: EnvironmentRequest) -> Environment:
         """Experts command joint angles, which takes a third of the time to simulate; whatever was learned or is
         random gives the actions of the demonstrations."""
         control_mode = "pd_joint_pos" if request.privileged else "pd_ee_delta_pose"
-        return suite.make(task, control_mode, options.image_px, request.images, options.inverse_kinematics)
+        known, condition = parse(task)
+        solver = options.inverse_kinematics
+        return suite.make(known, control_mode, options.image_px, request.images, solver, condition or PLAIN)
 
     def gripper_trajectory(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return states[:, suite.POSITION], states[:, suite.OPENING]
@@ -88,6 +107,21 @@ class ArenaBenchmark(Benchmark):
         """Raises `predimem.rendering.vulkan.VulkanError` where images are wanted and nothing can render them."""
         if images:
             use_driver()
+
+
+def parse(task: str) -> tuple[Task, str | None]:
+    """A task and the condition that it is called with; None where it is called without one.
+
+    Raises ValueError for an unknown task, and for a condition behind a file's: its results could not be repeated
+    without the file.
+    """
+    name, _, condition = task.rpartition("-")
+    if condition not in CONDITIONS:
+        return task_of(task), None
+    known = task_of(name)
+    if known not in TASKS:
+        raise ValueError(f"{name}: conditions are for the {len(TASKS)} tasks of the arena, not for tasks of a file")
+    return known, condition
 
 
 ARENA = ArenaBenchmark()

@@ -56,3 +56,11 @@ OBJECTS: dict[str, ObjectSpec] = {
     "orange_juice": _carton((0.98, 0.56, 0.08), "orange_juice"),
     "wine_bottle": ObjectSpec("cylinder", (0.022, 0.022, 0.060), "bottle", (0.10, 0.30, 0.16), "wine", True),
 }
+
+# Things that no task names and no demonstration shows: see `predimem.envs.arena.unseen.distractors`.
+DISTRACTORS: dict[str, ObjectSpec] = {
+    "tea": _box((0.023, 0.030, 0.028), "tea"),
+    "soap": _box((0.021, 0.033, 0.018), "soap"),
+    "oats": _box((0.022, 0.028, 0.036), "oats"),
+    "mustard": ObjectSpec("cylinder", (0.024, 0.024, 0.038), "can", (0.83, 0.84, 0.87), "mustard"),
+}

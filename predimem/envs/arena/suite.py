@@ -17,6 +17,7 @@ from predimem.core.types import Observation, StepResult
 from predimem.envs.arena.achievements import UndueAchievements
 from predimem.envs.arena.attempts import FailedAttempts
 from predimem.envs.arena.task import Task
+from predimem.envs.arena.unseen.conditions import PLAIN
 
 VERSION = "1.1"  # to be raised whenever a task, a predicate or the scene changes so that figures change
 CONTROL_HZ = 20.0
@@ -31,13 +32,22 @@ def benchmark_version() -> str:
     return ", ".join([f"arena {VERSION}", *(f"{name} {importlib.metadata.version(name)}" for name in parts)])
 
 
-def make(task: str | Task, control_mode: str, image_px: int, images: bool, inverse_kinematics: str) -> ArenaEnvironment:
-    """One world of the arena, by a task, its name or its file. inverse_kinematics: see `benchmark.ArenaOptions`."""
+def make(
+    task: str | Task,
+    control_mode: str,
+    image_px: int,
+    images: bool,
+    inverse_kinematics: str,
+    condition: str = PLAIN,
+) -> ArenaEnvironment:
+    """One world of the arena, by a task, its name or its file. inverse_kinematics: see `benchmark.ArenaOptions`.
+    condition: what differs from the training, see `unseen.conditions`."""
     from predimem.envs.arena import registration
 
     driven = control_mode == "pd_ee_delta_pose" and inverse_kinematics == "predimem"
     env = registration.make(
         task,
+        condition=condition,
         obs_mode="none",
         control_mode="pd_joint_pos" if driven else control_mode,
         image_px=image_px,
@@ -69,7 +79,8 @@ class ArenaEnvironment:
     For those who explain failures: `stage_due` (index of the stage that is due after this step; all stages
     passed: their number), `stage_facts` (as JSON, see `predimem.evaluation.analysis.stages.StageFacts`), `undue`
     (what was achieved at this step and was not due, one a line: see `achievements.UndueAchievements`) and
-    `failed_attempts` (what came to nothing, one a line: see `attempts.FailedAttempts`).
+    `failed_attempts` (what came to nothing, one a line: see `attempts.FailedAttempts`), and `changed` (as JSON, what
+    differs in this episode from the training, see `unseen.setting.Setting`).
     """
 
     def __init__(self, env: Any, camera_every: int | None = 1, horizon: int | None = None):
@@ -114,6 +125,7 @@ class ArenaEnvironment:
         self._states = "." * self.simulation.task.stages
         self._facts, self._undue = _stage_facts(self.simulation), UndueAchievements(self.simulation)
         self._attempts = FailedAttempts(self.simulation)
+        self._changed = json.dumps(self.simulation.settings[0].changed)
         self._labels = "\n".join(subtask.label for subtask in self.simulation.variant().subtasks)
         return self._observe(self._looks())
 
@@ -144,6 +156,7 @@ class ArenaEnvironment:
                 "stage_facts": self._facts,
                 "undue": "\n".join(self._undue.look(self._step)),
                 "failed_attempts": "\n".join(self._attempts.look(self._step)),
+                "changed": self._changed,
                 "failure": failure,
                 "pours": int(report["pours"][0]),
                 "clipped_actions": int(report["clipped_actions"][0]),

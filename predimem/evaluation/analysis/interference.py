@@ -17,7 +17,6 @@ Episodes that ended in an error are in no rate.
 from __future__ import annotations
 
 import csv
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,7 +25,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from predimem.evaluation.analysis.compact import episodes_of
-from predimem.evaluation.analysis.metrics import Interval, wilson_interval
+from predimem.evaluation.analysis.counts import Count, read_json_results
 
 NO_HISTORY, LESSON_ALONE = "no-history", "k0"
 ERRORS = ("error",)
@@ -36,28 +35,6 @@ class Cell(NamedTuple):
     family: str
     variant: str
     condition: str
-
-
-@dataclass(frozen=True)
-class Count:
-    """successes of n episodes."""
-
-    successes: int
-    n: int
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.successes <= self.n:
-            raise ValueError(f"expected 0 <= successes <= n, got {self.successes} of {self.n}")
-
-    @property
-    def rate(self) -> float:
-        """NaN for no episodes."""
-        return self.successes / self.n if self.n else float("nan")
-
-    @property
-    def interval(self) -> Interval:
-        """Wilson's, 95 %."""
-        return wilson_interval(self.successes, self.n)
 
 
 @dataclass(frozen=True)
@@ -177,12 +154,7 @@ def _rollouts(rows: Iterable[Mapping[str, str]], stem: str) -> Iterator[tuple[Ce
 
 
 def _episodes(path: Path) -> Iterator[tuple[Cell, bool | None]]:
-    try:
-        results = json.loads(path.read_text(encoding="utf-8"))
-        records = episodes_of(results)
-    except (KeyError, json.JSONDecodeError) as error:
-        raise ValueError(f"{path}: expected the results.json of an evaluation ({error!r})") from None
-    for record in records:
+    for record in episodes_of(read_json_results(path)):
         family, _, condition = record["task"].partition("-")
         if not condition:
             raise ValueError(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 
@@ -44,6 +46,7 @@ class EpisodeLog:
     true_subtasks: for each control step the true subtask when the agent acted, where an environment without stages
         tells it; else empty
     refused: the labels that S1 refused because they are ambiguous in this task
+    changed: what the environment says that it changed for this episode, as JSON data; None where it says nothing
     """
 
     instruction: str = ""
@@ -59,6 +62,7 @@ class EpisodeLog:
     mistakes: list[tuple[int, str]] = field(default_factory=list)
     true_subtasks: list[str] = field(default_factory=list)
     refused: set[str] = field(default_factory=set)
+    changed: dict[str, Any] | None = None
 
     def __len__(self) -> int:
         return len(self.given_labels)
@@ -114,6 +118,7 @@ class LogRecorder:
         log, info, step = self.log, result.info, len(self.log)
         if not log.given_labels:
             log.stages = facts_of(info)
+            log.changed = json.loads(str(info["changed"])) if "changed" in info else None
             seconds = result.observation.time_s - observation.time_s
             log.hz = 1 / seconds if seconds > 0 else log.hz
         log.given_labels.append(tick.subtask)

@@ -93,6 +93,7 @@ class EvaluationFile:
     """`predimem eval --config`: what is played, and how.
 
     tasks: the tasks to play; empty: all of the benchmark
+    conditions: the benchmark's conditions that each task is played in, such as `camera`; empty: the tasks as they are
     agents: names of `agent_configs`, or of the benchmark's experts (`oracle`, ...); the first one is compared with the
         others; empty: all agents whose weights are there, in their order
     episodes, seed_start: how many episodes of each task and agent, and the seed of the first one
@@ -107,6 +108,7 @@ class EvaluationFile:
 
     benchmark: str = DEFAULT_BENCHMARK
     tasks: tuple[str, ...] = ()
+    conditions: tuple[str, ...] = ()
     agents: tuple[str, ...] = ()
     episodes: int = 100
     seed_start: int = EVALUATION_SEEDS_FROM

@@ -103,7 +103,7 @@ def play_job(player: Player, job: EpisodeJob, out: Path) -> EpisodeRecord:
     if video is not None and not (out / video).is_file():
         video = None  # the episode crashed before its first step
     files = {"trace": trace, "video": video}
-    measured = {"trajectory": trajectory.value, "wall_s": time.perf_counter() - began_s}
+    measured = {"changed": log.log.changed, "trajectory": trajectory.value, "wall_s": time.perf_counter() - began_s}
     return episode_record(result) | statistics.numbers | reviewed | measured | files
 
 
@@ -198,4 +198,5 @@ def _lost_record(reply: Reply[EpisodeJob]) -> EpisodeRecord:
         message = f"the worker process {message} while it played this episode (see {LOG})"
     result = EpisodeResult(reply.job.task, reply.job.agent, reply.job.seed, "error", 0, message=message)
     files = {"trace": None, "video": None}
-    return episode_record(result) | TickStatistics().numbers | NO_REVIEW | {"trajectory": None, "wall_s": None} | files
+    unmeasured = {"changed": None, "trajectory": None, "wall_s": None}
+    return episode_record(result) | TickStatistics().numbers | NO_REVIEW | unmeasured | files

@@ -59,7 +59,8 @@ def task_files(benchmark: str, tasks: Sequence[str]) -> dict[str, str]:
     Raises ValueError for a task file of the arena whose instruction and subtasks disagree.
     """
     played = load_benchmark(benchmark)
+    files = {task: str(Path(path)) for task in tasks if (path := played.task_file(task)) is not None}
     if played.name == ARENA:
-        for task in tasks:
+        for task in files:
             own_task(task)
-    return {played.task_name(task): str(Path(path)) for task in tasks if (path := played.task_file(task)) is not None}
+    return {played.task_name(task): path for task, path in files.items()}

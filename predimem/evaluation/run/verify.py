@@ -20,7 +20,7 @@ from predimem.evaluation.run.migrations import AGENT_DEFAULTS
 # What of an episode has to come out the same; wall-clock figures do not.
 OUTCOME = (
     *("status", "steps", "stages_passed", "stages_total", "message", "metrics"),
-    *("answers", "invalid_answers", "refusals"),
+    *("answers", "invalid_answers", "refusals", "changed"),
 )
 TIMEOUT_S = 1800.0
 

@@ -86,4 +86,4 @@ def test_conditions_and_tasks_have_names():
         with pytest.raises(ValueError, match="unknown"):
             benchmark.task_name(wrong)
     with pytest.raises(ValueError, match="have no conditions"):
-        load_benchmark("arena").in_conditions((), ("k0",))
+        load_benchmark("base").in_conditions((), ("k0",))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,12 +26,15 @@ from predimem.envs.arena.benchmark import ARENA
 from predimem.envs.arena.layout import draw_layout
 from predimem.envs.arena.suite import ArenaEnvironment, make
 from predimem.envs.arena.tasks import TASKS, task_of
+from predimem.envs.arena.unseen.conditions import draw_setting
 from predimem.envs.benchmark import load_benchmark
 from predimem.evaluation.run.agents import AgentFactory
 from predimem.evaluation.run.benchmark_player import BenchmarkPlayer
 from predimem.evaluation.run.config import PlayConfig
 from predimem.evaluation.run.film import film_episode
+from predimem.evaluation.run.jobs import EpisodeJob, play_job
 from predimem.evaluation.run.names import check_agents
+from predimem.evaluation.run.verify import _compare
 
 TASK = task_of(1)
 
@@ -198,3 +202,17 @@ def test_a_filmed_episode_can_be_watched(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="expected a seed"):
         film_episode(player, "PourWineIntoMugTwice", "random", -1, path)
     player.close()
+
+
+def test_a_record_says_what_a_condition_changed_and_verification_looks_at_it(tmp_path: Path) -> None:
+    task = "PourSauceOnFrypanTwice-distractors"
+    env = predimem.envs.arena.make(7, obs_mode="none", sim_backend="cpu", condition="distractors")
+    player = ShortPlayer(ArenaEnvironment(env, camera_every=None, horizon=4))
+    record = play_job(player, EpisodeJob(task, 900_000, "random", trace=False), tmp_path)
+    player.close()
+    assert record["changed"] == draw_setting(task_of(7), 900_000, "distractors").changed
+    assert len(record["changed"]["distractors_m"]) == 2
+    assert not _compare(json.loads(json.dumps(record)), record).differences
+    other = record | {"changed": {"distractors_m": {}}}
+    assert all("changed.distractors_m" in text for text in _compare(other, record).differences)
+    assert len(_compare(other, record).differences) == 2

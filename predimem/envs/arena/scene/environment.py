@@ -19,7 +19,6 @@ from mani_skill.utils.structs.types import SimConfig
 from transforms3d.euler import euler2quat
 
 from predimem.envs.arena import fixtures as f
-from predimem.envs.arena.layout import draw_layout
 from predimem.envs.arena.objects import OBJECTS
 from predimem.envs.arena.progress import FAILURES, Progress
 from predimem.envs.arena.scene import backends, saving
@@ -32,6 +31,8 @@ from predimem.envs.arena.scene.reading import proprioception, read_world, tcp_po
 from predimem.envs.arena.scene.shading import shader_config
 from predimem.envs.arena.task import Task, Variant
 from predimem.envs.arena.tasks import task_of
+from predimem.envs.arena.unseen.conditions import PLAIN, condition_of, draw_setting
+from predimem.envs.arena.unseen.setting import AS_BUILT, ROOM, Setting, View
 from predimem.envs.arena.world import World
 from predimem.rendering import maniskill as rendering
 
@@ -41,8 +42,7 @@ DEPTH_CAMERAS = ("agentview_depth", "eye_in_hand_depth")  # at the same places, 
 CONTROL_MODES = ("pd_ee_delta_pose", "pd_joint_pos")
 ROBOT_MESHES = ("light", "stock")
 ROBOT_FLAT_M = 0.0015  # a third of a pixel of a camera with 256 px; spares two triangles in five
-# From over the robot's right side one sees into the drawers and into the microwave, and the arm hides little.
-AGENTVIEW_EYE_M, AGENTVIEW_TARGET_M, AGENTVIEW_FOV_RAD = (-0.36, -0.80, 1.18), (-0.065, -0.05, 0.05), 0.86
+AGENTVIEW_FOV_RAD = 0.86
 # In front of the gripper, between the fingers, and turned towards their tips.
 HAND_CAMERA_M, HAND_CAMERA_TILT_RAD, HAND_CAMERA_FOV_RAD = (0.06, 0.0, 0.045), 0.35, 1.4
 GROUND_M = -0.75
@@ -51,7 +51,8 @@ GROUND_M = -0.75
 class ArenaEnv(BaseEnv):
     """One task of the arena, in N worlds: `BaseEnv` of ManiSkill, so everything is batched, [N, ...].
 
-    task: its id (1 to 26), its name or its Gymnasium id. image_px: width and height of both cameras.
+    task: its id (1 to 26), its name or its Gymnasium id. condition: what differs from the training (`unseen`); all but
+    "plain" need one world. image_px: width and height of both cameras.
     obs_mode: "state" (the true state, hidden state included: for oracles), "none", or what the cameras
     see: "rgb", "rgbd", or any of ManiSkill's textures joined by "+" ("rgb+depth+segmentation"); beside
     images there is only what the robot feels (joints, TCP). control_mode: one of `CONTROL_MODES`.
@@ -87,6 +88,7 @@ class ArenaEnv(BaseEnv):
         self,
         *,
         task: int | str | Task,
+        condition: str = PLAIN,
         image_px: int = 128,
         depth_px: int | None = None,
         num_envs: int = 1,
@@ -100,17 +102,25 @@ class ArenaEnv(BaseEnv):
         **kwargs: Any,
     ):
         self.task: Task = task_of(task)
+        self.condition = condition_of(condition).name
+        self.settings: list[Setting] = []  # one for each world, of the episode that runs
         self.image_px, self._depth_px = image_px, depth_px
         self._robot_meshes = robot_meshes
         self.fixtures: dict[str, Any] = {}
         self.objects: dict[str, Any] = {}
         self.mats: dict[str, Any] = {}
+        self.distractors: dict[str, Any] = {}
         self._dropped_scenes = 0
         _check_options(obs_mode, control_mode, image_px, num_envs, sim_backend)
         if robot_meshes not in ROBOT_MESHES:
             raise ValueError(f"robot_meshes is one of {', '.join(ROBOT_MESHES)}, not {robot_meshes!r}")
         if reconfiguration_freq is None:
             reconfiguration_freq = 1 if num_envs == 1 else 0
+        if self.condition != PLAIN and (num_envs, reconfiguration_freq) != (1, 1):
+            raise ValueError(
+                f"condition {condition!r} builds a scene for each episode: it needs num_envs=1 and "
+                f"reconfiguration_freq=1, got {num_envs} and {reconfiguration_freq}"
+            )
         super().__init__(
             num_envs=num_envs,
             obs_mode=obs_mode,
@@ -131,7 +141,8 @@ class ArenaEnv(BaseEnv):
 
     @property
     def _default_sensor_configs(self) -> list[CameraConfig]:
-        scene = sapien_utils.look_at(AGENTVIEW_EYE_M, AGENTVIEW_TARGET_M)
+        view = self.settings[0].view
+        scene = sapien_utils.look_at(view.eye_m, view.target_m)
         turned: Any = euler2quat(0.0, HAND_CAMERA_TILT_RAD - np.pi / 2, np.pi)
         mount_pose: Any = sapien.Pose(list(HAND_CAMERA_M), turned)
         mount = self.agent.robot.links_map["panda_hand"]
@@ -147,8 +158,9 @@ class ArenaEnv(BaseEnv):
 
     @property
     def _default_human_render_camera_configs(self) -> CameraConfig:
+        view = View()
         return CameraConfig(
-            "render_camera", pose=sapien_utils.look_at(AGENTVIEW_EYE_M, AGENTVIEW_TARGET_M),
+            "render_camera", pose=sapien_utils.look_at(view.eye_m, view.target_m),
             width=512, height=512, fov=AGENTVIEW_FOV_RAD, near=0.01, far=10, shader_config=shader_config(),
         )  # fmt: skip
 
@@ -160,9 +172,13 @@ class ArenaEnv(BaseEnv):
             rendering.decimate(self, flat_m=ROBOT_FLAT_M)  # of the scene, only the robot is there yet
 
     def _load_scene(self, options: dict[str, Any]) -> None:
-        build_table(self.scene)
-        self.fixtures = {name: build_fixture(self.scene, name) for name in (*f.KITCHEN, *self.task.fixtures)}
-        self.objects = {name: build_object(self.scene, name) for name in self.task.objects}
+        setting = self.settings[0]
+        styles = {name: setting.styles.get(name, AS_BUILT) for name in (ROOM, *f.FIXTURES, *self.task.objects)}
+        build_table(self.scene, styles[ROOM])
+        fixtures = (*f.KITCHEN, *self.task.fixtures)
+        self.fixtures = {name: build_fixture(self.scene, name, styles[name]) for name in fixtures}
+        self.objects = {name: build_object(self.scene, name, styles[name]) for name in self.task.objects}
+        self.distractors = {name: build_object(self.scene, name) for name in setting.distractors}
         marked = sorted({place for variant in self.task.variants for place in variant.mats})
         self.mats = {place: build_mat(self.scene, f"mat_{place}") for place in marked}
         self.progress = Progress.fresh(self.num_envs, self.device)
@@ -178,7 +194,7 @@ class ArenaEnv(BaseEnv):
         self._close_viewer()
         self.agent = self.scene = None  # type: ignore[assignment]
         self._sensors, self._human_render_cameras, self._hidden_objects = {}, {}, []
-        self.fixtures, self.objects, self.mats = {}, {}, {}
+        self.fixtures, self.objects, self.mats, self.distractors = {}, {}, {}, {}
         self._dropped_scenes += 1
         if self._dropped_scenes % 20 == 0 or self.device.type == "cuda":
             gc.collect()
@@ -188,7 +204,7 @@ class ArenaEnv(BaseEnv):
         gc.collect()
 
     def _load_lighting(self, options: dict[str, Any]) -> None:
-        light_scene(self.scene, self.enable_shadow)
+        light_scene(self.scene, self.enable_shadow, self.settings[0].lamps)
 
     # ---- an episode
 
@@ -201,7 +217,9 @@ class ArenaEnv(BaseEnv):
         options = dict(options or {})
         env_idx = torch.as_tensor(options.get("env_idx", range(self.num_envs)), device=self.device)
         options["env_idx"] = env_idx
-        return super().reset(seed=self._seeds(seed, env_idx.cpu().numpy()), options=options)
+        seeds = self._seeds(seed, env_idx.cpu().numpy())
+        self.settings = [draw_setting(self.task, seed, self.condition) for seed in seeds]
+        return super().reset(seed=seeds, options=options)
 
     def _seeds(self, seed: int | Sequence[int] | None, env_idx: np.ndarray) -> list[int]:
         """The episode seeds of all N worlds, new in `env_idx`. (ManiSkill mixes them up in partial resets.)"""
@@ -223,7 +241,7 @@ class ArenaEnv(BaseEnv):
         return seeds.tolist()
 
     def _initialize_episode(self, env_idx: torch.Tensor, options: dict[str, Any]) -> None:
-        layouts = [draw_layout(self.task, int(self._episode_seed[i])) for i in env_idx.cpu().numpy()]
+        layouts = [self.settings[i].layout for i in env_idx.cpu().numpy()]
         qpos = self._tensor([layout.qpos for layout in layouts])
         self.agent.reset(qpos)
         self.agent.robot.set_pose(sapien.Pose(list(f.ROBOT_BASE_M)))
@@ -239,6 +257,8 @@ class ArenaEnv(BaseEnv):
             mat.set_pose(self._pose_of([layout.mats.get(place, nowhere) for layout in layouts]))
         for name, thing in self.objects.items():
             thing.set_pose(self._pose_of([layout.objects[name] for layout in layouts]))
+        for name, thing in self.distractors.items():
+            thing.set_pose(self._pose_of([self.settings[0].distractors[name]]))
         self.progress.reset(env_idx, torch.tensor([layout.variant for layout in layouts]))
         self.rest_bottom_m[env_idx] = self._tensor(
             [[layout.objects[n][0][2] - OBJECTS[n].half_height_m for n in self.task.objects] for layout in layouts]
@@ -296,7 +316,8 @@ class ArenaEnv(BaseEnv):
 
     def instructions(self) -> list[str]:
         """What each world's robot is told."""
-        return [self.task.variants[int(v)].instruction for v in self.progress.variant]
+        told = zip(self.settings, self.progress.variant, strict=True)
+        return [setting.instruction or self.task.variants[int(v)].instruction for setting, v in told]
 
     def episode_seeds(self) -> list[int]:
         """What each world's episode was drawn from."""

@@ -15,32 +15,33 @@ from predimem.envs.arena.scene import looks
 from predimem.envs.arena.scene.looks import Look
 from predimem.envs.arena.scene.meshes import box, cylinder, rod, turned
 from predimem.envs.arena.scene.parts import Parts, Vector
+from predimem.envs.arena.unseen.setting import AS_BUILT, Style
 
 HIDDEN_M = (0.0, 0.0, -5.0)  # where kinematic things are built before their first reset
 
 
-def build_table(scene: ManiSkillScene) -> Any:
+def build_table(scene: ManiSkillScene, style: Style = AS_BUILT) -> Any:
     """The table, and the kitchen around it, which is only seen."""
     builder: Any = scene.create_actor_builder()
-    parts = Parts(scene, builder)
+    parts = Parts(scene, builder, style=style)
     parts.box([0.65, 0.95, 0.02], [-0.1, 0, -0.02], looks.STONE)
     builder.initial_pose = sapien.Pose()
     table = builder.build_static(name="table")
     parts.dress(table)
     if scene.can_render():
-        looks.build_kitchen(scene)
+        looks.build_kitchen(scene, style)
     return table
 
 
-def build_fixture(scene: ManiSkillScene, name: str) -> Any:
+def build_fixture(scene: ManiSkillScene, name: str, style: Style = AS_BUILT) -> Any:
     """An actor that cannot be moved, or an articulation (cabinet, microwave)."""
     kind = f.FIXTURES[name].kind
     if kind == "cabinet":
-        return _cabinet(scene)
+        return _cabinet(scene, style)
     if kind == "microwave":
-        return _microwave(scene)
+        return _microwave(scene, style)
     builder: Any = scene.create_actor_builder()
-    parts = Parts(scene, builder)
+    parts = Parts(scene, builder, style=style)
     {
         "basket": _basket,
         "drainer": _drainer,
@@ -127,12 +128,12 @@ def _shelf(parts: Parts) -> None:
         parts.box([a, 0.005, 0.03], [0, side * (b - 0.005), 0.03], looks.WOOD_LIGHT)
 
 
-def _cabinet(scene: ManiSkillScene) -> Any:
+def _cabinet(scene: ManiSkillScene, style: Style) -> Any:
     c, t = f.CABINET, f.CABINET.wall_m
     builder: Any = scene.create_articulation_builder()
     body = builder.create_link_builder()
     body.set_name("body")
-    parts = Parts(scene, body)
+    parts = Parts(scene, body, style=style)
     w, d, z0 = c.width_m, c.depth_m, c.plinth_m
     h = 3 * c.drawer_height_m + 4 * t
     parts.box([d / 2, w / 2, z0 / 2], [d / 2, 0, z0 / 2], looks.WOOD_DARK)
@@ -141,7 +142,7 @@ def _cabinet(scene: ManiSkillScene) -> Any:
     parts.box([t / 2, w / 2, h / 2], [d - t / 2, 0, z0 + h / 2], looks.WOOD)
     for k in range(4):
         parts.box([d / 2, w / 2, t / 2], [d / 2, 0, z0 + t / 2 + k * (c.drawer_height_m + t)], looks.WOOD)
-    seen = {"body": parts, **{name: _drawer(scene, builder, body, name) for name in f.DRAWERS}}
+    seen = {"body": parts, **{name: _drawer(scene, builder, body, name, style) for name in f.DRAWERS}}
     builder.initial_pose = sapien.Pose([1.0, 0, 0])
     cabinet = builder.build(name="cabinet", fix_root_link=True)
     for joint in cabinet.active_joints:  # the articulation builder ignores `friction=`
@@ -151,7 +152,7 @@ def _cabinet(scene: ManiSkillScene) -> Any:
     return cabinet
 
 
-def _drawer(scene: ManiSkillScene, builder: Any, body: Any, name: str) -> Parts:
+def _drawer(scene: ManiSkillScene, builder: Any, body: Any, name: str, style: Style) -> Parts:
     c = f.CABINET
     link = builder.create_link_builder(body)
     link.set_name(name)
@@ -165,7 +166,7 @@ def _drawer(scene: ManiSkillScene, builder: Any, body: Any, name: str) -> Parts:
         friction=c.friction,
         damping=c.damping,
     )
-    parts = Parts(scene, link)
+    parts = Parts(scene, link, style=style)
     half_w = c.width_m / 2 - c.wall_m - 0.004
     d, wall, wall_h, lift = c.depth_m - c.wall_m - 0.01, 0.006, 0.6 * c.drawer_height_m, 0.003
     mid = c.drawer_height_m / 2
@@ -181,12 +182,12 @@ def _drawer(scene: ManiSkillScene, builder: Any, body: Any, name: str) -> Parts:
     return parts
 
 
-def _microwave(scene: ManiSkillScene) -> Any:
+def _microwave(scene: ManiSkillScene, style: Style) -> Any:
     m, t = f.MICROWAVE, f.MICROWAVE.wall_m
     builder: Any = scene.create_articulation_builder()
     body = builder.create_link_builder()
     body.set_name("microwave_body")
-    body_parts = Parts(scene, body)
+    body_parts = Parts(scene, body, style=style)
     w, d, h, z0 = m.width_m, m.depth_m, m.height_m, m.plinth_m
     body_parts.box([d / 2, w / 2, z0 / 2], [d / 2, 0, z0 / 2], looks.BLACK)
     for z in (t / 2, h - t / 2):
@@ -209,7 +210,7 @@ def _microwave(scene: ManiSkillScene) -> Any:
         friction=m.friction,
         damping=m.damping,
     )
-    parts = Parts(scene, door)
+    parts = Parts(scene, door, style=style)
     dt = m.door_m
     parts.box([dt / 2, w / 2, h / 2 - 0.002], [-dt / 2 - 0.001, w / 2, h / 2], looks.BLACK)
     front = box((0.0004, w / 2, h / 2 - 0.002), (-dt - 0.0012, w / 2, h / 2))

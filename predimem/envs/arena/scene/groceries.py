@@ -7,17 +7,18 @@ from typing import Any
 import sapien
 from mani_skill.envs.scene import ManiSkillScene
 
-from predimem.envs.arena.objects import DENSITY_KG_M3, OBJECTS, ObjectSpec
+from predimem.envs.arena.objects import DENSITY_KG_M3, DISTRACTORS, OBJECTS, ObjectSpec
 from predimem.envs.arena.scene.furniture import HIDDEN_M
 from predimem.envs.arena.scene.looks import Look
 from predimem.envs.arena.scene.meshes import box, cylinder, turned, wedge
 from predimem.envs.arena.scene.parts import Parts
+from predimem.envs.arena.unseen.setting import AS_BUILT, Style
 
 
-def build_object(scene: ManiSkillScene, name: str) -> Any:
-    spec = OBJECTS[name]
+def build_object(scene: ManiSkillScene, name: str, style: Style = AS_BUILT) -> Any:
+    spec = (OBJECTS | DISTRACTORS)[name]
     builder: Any = scene.create_actor_builder()
-    parts = Parts(scene, builder, density=DENSITY_KG_M3)
+    parts = Parts(scene, builder, density=DENSITY_KG_M3, style=style)
     if spec.shape == "box":
         parts.box(spec.half_m, [0, 0, 0])
     else:

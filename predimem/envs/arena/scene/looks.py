@@ -7,7 +7,7 @@ nothing may change them afterwards.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,20 +17,26 @@ from sapien.render import RenderBodyComponent, RenderMaterial, RenderShapeTriang
 
 from predimem.envs.arena.objects import RGB
 from predimem.envs.arena.scene import textures as labels
+from predimem.envs.arena.scene.hues import turn_hue
 from predimem.envs.arena.scene.meshes import Mesh, box, merge
+from predimem.envs.arena.unseen.setting import Lamps, Style
 
 MIPMAPS = 5
 
 
 @dataclass(frozen=True)
 class Look:
-    """A surface. colour: sRGB in [0, 1]; image, if any, replaces it: a key of `labels.PAINTERS`."""
+    """A surface. colour: sRGB in [0, 1]; image, if any, replaces it: a name that `labels.paint` knows.
+
+    hue_deg: how far the hues of colour and image are turned; greys are tinted. 0: not at all.
+    """
 
     colour: RGB = (1.0, 1.0, 1.0)
     image: str = ""
     roughness: float = 0.7
     metallic: float = 0.0
     image_m: float = 0.0  # the side of one copy; 0 fits one copy to each face
+    hue_deg: int = 0
 
 
 WOOD, WOOD_LIGHT = Look(image="wood", image_m=0.12), Look(image="wood_light", image_m=0.12)
@@ -42,6 +48,7 @@ ENAMEL, BLACK = Look((0.88, 0.89, 0.90)), Look((0.13, 0.13, 0.14), roughness=0.4
 IRON, WHITE = Look((0.23, 0.23, 0.25), roughness=0.4), Look((0.95, 0.95, 0.96), roughness=0.3)
 RED, BLUE = Look((0.86, 0.10, 0.12), roughness=0.3), Look((0.16, 0.30, 0.72), roughness=0.3)
 MAT = Look((0.90, 0.05, 0.10))
+REPEATED = tuple(look.image for look in (WOOD, WOOD_LIGHT, WOOD_DARK, WOOD_PALE, STONE, WICKER, TILES, FLOOR))
 
 Painted = tuple[tuple[Look, tuple[Mesh, ...]], ...]
 
@@ -49,19 +56,23 @@ Painted = tuple[tuple[Look, tuple[Mesh, ...]], ...]
 @functools.cache
 def material(look: Look) -> RenderMaterial:
     made = RenderMaterial()
-    made.base_color = [*(channel**2.2 for channel in look.colour), 1.0]  # the shaders work in linear colours
+    colour = turn_hue(np.array(look.colour), look.hue_deg)
+    made.base_color = [*(float(channel) ** 2.2 for channel in colour), 1.0]  # the shaders work in linear colours
     made.roughness, made.metallic, made.specular = look.roughness, look.metallic, 0.3
     if look.image:
-        made.base_color_texture = _texture(look.image, look.image_m > 0)
+        made.base_color_texture = _texture(look.image, look.image_m > 0, look.hue_deg)
     return made
 
 
 @functools.cache
-def _texture(image: str, repeated: bool) -> RenderTexture2D:
+def _texture(image: str, repeated: bool, hue_deg: int) -> RenderTexture2D:
     """What is repeated fills most of what a camera sees, so it is kept in linear colours: a software driver is
     slow to make these of sRGB at every look-up. A label is not, as seen from afar its colours would get paler.
     """
-    rows = labels.paint(image)[::-1]  # v = 0 is the first row here, the lower edge in a `Mesh`
+    painted = labels.paint(image)
+    if hue_deg:
+        painted = np.round(255 * turn_hue(painted / 255.0, hue_deg)).astype(np.uint8)
+    rows = painted[::-1]  # v = 0 is the first row here, the lower edge in a `Mesh`
     if repeated:
         part = rows / 255.0
         linear = np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4)
@@ -97,12 +108,20 @@ def dress(thing: Any, painted: Painted) -> None:
         entity.add_component(_body(painted).clone())  # a clone shares meshes and materials
 
 
-def light_scene(scene: ManiSkillScene, shadow: bool) -> None:
-    """A lamp over the robot's left shoulder, which alone casts shadows, and a weak one behind the camera."""
-    scene.set_ambient_light([0.30, 0.30, 0.31])
+def styled(look: Look, style: Style) -> Look:
+    """The look of a surface of a thing with this style."""
+    if style.pattern and look.image_m:
+        number = len(REPEATED) * (style.pattern - 1) + REPEATED.index(look.image)
+        look = replace(look, image=f"{labels.PATTERN}{number}")
+    return replace(look, hue_deg=style.hue_deg)
+
+
+def light_scene(scene: ManiSkillScene, shadow: bool, lamps: Lamps) -> None:
+    """shadow: whether the first lamp casts shadows."""
+    scene.set_ambient_light(list(lamps.ambient))
     scene.add_directional_light(
-        [0.45, -0.25, -1.0],
-        [1.75, 1.70, 1.60],
+        list(lamps.direction),
+        list(lamps.colour),
         shadow=shadow,
         position=[-0.1, 0.0, 0.0],
         shadow_scale=0.95,
@@ -110,10 +129,10 @@ def light_scene(scene: ManiSkillScene, shadow: bool) -> None:
         shadow_far=2.0,
         shadow_map_size=1024,
     )
-    scene.add_directional_light([0.7, 0.6, -0.4], [0.75, 0.77, 0.80])
+    scene.add_directional_light(list(lamps.fill_direction), list(lamps.fill_colour))
 
 
-def build_kitchen(scene: ManiSkillScene) -> None:
+def build_kitchen(scene: ManiSkillScene, style: Style) -> None:
     """Tiled walls and a floor behind the table: they have no collision shapes and no name in the scene."""
     walls = (
         box((0.02, 2.0, 0.95), (0.62, 0.2, 0.2), 0.0, TILES.image_m),
@@ -121,8 +140,9 @@ def build_kitchen(scene: ManiSkillScene) -> None:
     )
     floor = box((2.0, 2.0, 0.01), (-1.3, 0.0, -0.76), 0.0, FLOOR.image_m)
     legs = box((0.60, 0.90, 0.36), (-0.1, 0, -0.40))
+    painted = tuple((styled(look, style), seen) for look, seen in ((TILES, walls), (FLOOR, (floor,)), (WHITE, (legs,))))
     for world in scene.sub_scenes:
         entity = sapien.Entity()
         entity.name = "kitchen"
-        entity.add_component(_body(((TILES, walls), (FLOOR, (floor,)), (WHITE, (legs,)))).clone())
+        entity.add_component(_body(painted).clone())
         world.add_entity(entity)

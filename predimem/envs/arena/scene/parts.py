@@ -13,8 +13,9 @@ from transforms3d.euler import euler2quat
 
 from predimem.envs.arena.objects import FRICTION
 from predimem.envs.arena.scene import meshes
-from predimem.envs.arena.scene.looks import Look, dress
+from predimem.envs.arena.scene.looks import Look, dress, styled
 from predimem.envs.arena.scene.meshes import Mesh
+from predimem.envs.arena.unseen.setting import AS_BUILT, Style
 
 ALONG_Z = euler2quat(0, np.pi / 2, 0).tolist()  # SAPIEN's cylinders lie along x
 
@@ -27,8 +28,15 @@ class Parts:
     A shape without a look is not seen. What is seen is put on by `dress`, once the thing is built.
     """
 
-    def __init__(self, scene: ManiSkillScene, builder: Any, friction: float = FRICTION, density: float = 300.0):
-        self._builder = builder
+    def __init__(
+        self,
+        scene: ManiSkillScene,
+        builder: Any,
+        friction: float = FRICTION,
+        density: float = 300.0,
+        style: Style = AS_BUILT,
+    ):
+        self._builder, self._style = builder, style
         self._visible = scene.can_render()  # without a renderer not even a material can be made
         self._surface = PhysxMaterial(friction, friction, 0.0)
         self._density = density
@@ -74,4 +82,4 @@ class Parts:
     def dress(self, thing: Any) -> None:
         """thing: what the builder built, an actor or a link."""
         if self._visible and self._seen:
-            dress(thing, tuple((look, tuple(seen)) for look, seen in self._seen.items()))
+            dress(thing, tuple((styled(look, self._style), tuple(m)) for look, m in self._seen.items()))

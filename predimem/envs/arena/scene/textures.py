@@ -10,12 +10,17 @@ from collections.abc import Callable
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
+from predimem.envs.arena.scene.patterns import pattern
+
+PATTERN = "pattern "  # the beginning of a pattern's name, before its number
 Colour = tuple[int, int, int]
 WHITE, BLACK = (250, 250, 248), (28, 26, 26)
 
 
 def paint(name: str) -> np.ndarray:
-    """The image of that name: a key of `PAINTERS`."""
+    """The image of that name: a key of `PAINTERS`, or `PATTERN` and a number."""
+    if name.startswith(PATTERN):
+        return pattern(int(name.removeprefix(PATTERN)))
     return np.asarray(PAINTERS[name]().convert("RGB"))
 
 
@@ -123,6 +128,18 @@ def _wine() -> Image.Image:
     return image
 
 
+def _named(name: str, ground: Colour, band: Colour, ink: Colour) -> Callable[[], Image.Image]:
+    """The plain label of a thing that no task names: its name on a band."""
+
+    def painted() -> Image.Image:
+        image, draw = _canvas(128, 96, ground)
+        draw.rectangle((0, 28, 127, 68), band)
+        _word(draw, (64, 48), name, 24, ink)
+        return image
+
+    return painted
+
+
 def _microwave_front() -> Image.Image:
     """The window on the left, the panel on the right, which is the hinge's side."""
     image, draw = _canvas(192, 128, (196, 199, 204))
@@ -193,6 +210,10 @@ PAINTERS: dict[str, Callable[[], Image.Image]] = {
     "milk": _milk,
     "orange_juice": _orange_juice,
     "wine": _wine,
+    "tea": _named("TEA", (112, 66, 168), (236, 224, 250), (70, 30, 120)),
+    "soap": _named("SOAP", (250, 150, 196), WHITE, (190, 40, 110)),
+    "oats": _named("OATS", (124, 138, 58), (240, 236, 200), (70, 80, 24)),
+    "mustard": _named("MUSTARD", (20, 30, 70), (244, 206, 30), BLACK),
     "microwave_front": _microwave_front,
     "wood": lambda: _wood((158, 104, 60), 1),
     "wood_light": lambda: _wood((206, 160, 104), 2),

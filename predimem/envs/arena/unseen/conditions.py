@@ -1,0 +1,63 @@
+"""The conditions in which a task can be played, by name: `plain` is as trained, each other one changes one thing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from predimem.core.suggestions import did_you_mean
+from predimem.envs.arena.task import Task
+from predimem.envs.arena.unseen import camera, colours, distractors, instructions, lights, positions, textures
+from predimem.envs.arena.unseen.setting import Setting, as_trained
+
+PLAIN = "plain"
+
+
+@dataclass(frozen=True)
+class Condition:
+    """what: what it changes, for people.
+
+    stream: tells its random numbers from those of the others; never to be changed.
+    apply: from a setting as trained, its task and a generator to the changed setting.
+    """
+
+    name: str
+    what: str
+    stream: int
+    apply: Callable[[Setting, Task, np.random.Generator], Setting]
+
+
+CONDITIONS: dict[str, Condition] = {
+    condition.name: condition
+    for condition in (
+        Condition(PLAIN, "nothing", 0, lambda setting, task, rng: setting),
+        Condition("positions", "where loose things and containers stand", 1, positions.apply),
+        Condition("colours", "the colours of objects and furniture", 2, colours.apply),
+        Condition("textures", "the patterns of table, walls, floor and furniture", 3, textures.apply),
+        Condition("distractors", "two more objects on the table", 4, distractors.apply),
+        Condition("lights", "brightness, colour and direction of the light", 5, lights.apply),
+        Condition("camera", "where the camera stands and looks", 6, camera.apply),
+        Condition("instructions", "the words of the instruction", 7, instructions.apply),
+    )
+}
+
+
+def condition_of(name: str) -> Condition:
+    """Raises ValueError for a name that is none."""
+    if name not in CONDITIONS:
+        meant = did_you_mean(name, CONDITIONS)
+        raise ValueError(f"unknown condition {name!r}{meant}; the arena has: {', '.join(CONDITIONS)}")
+    return CONDITIONS[name]
+
+
+def draw_setting(task: Task, seed: int, condition: str = PLAIN) -> Setting:
+    """The setting of an episode: the same (task, seed, condition) always gives the same one.
+
+    What a condition does not change is as in `plain` with the same seed. Raises ValueError for an unknown condition,
+    and where a task cannot be played in it.
+    """
+    chosen = condition_of(condition)
+    rng = np.random.default_rng([seed, task.task_id, chosen.stream])
+    return chosen.apply(as_trained(task, seed), task, rng)
