@@ -20,7 +20,7 @@ from typing import ClassVar, Literal
 from memory_bank import MemoryConfig
 from planner.branch_points import branch_points
 from planner.counterfactual import with_memory_of, with_replayed_memory
-from planner.replay import Replay, Sample, frame_at
+from planner.replay import Replay, Sample, frame_at, on_grid
 from predimem.core.episode_folder import load_episodes
 from predimem.core.episodes import Episode, check_subtasks
 from predimem.core.frames import StepImages
@@ -64,6 +64,7 @@ class DatasetConfig:
     samples_per_replay: how many samples are drawn from one replay of an episode.
     image_format: "png" writes files beside the JSONL, "base64" puts the images inside it.
     validation_fraction: the share of the episodes of each task that is kept for evaluation.
+    training_share: of the other seeds of each task so large a share is trained on, the lowest ones; above 0.
     """
 
     FORMER_NAMES: ClassVar[dict[str, str]] = {
@@ -94,6 +95,7 @@ class DatasetConfig:
     jitter_steps: int = 0
     lag_steps: int = 0
     own_memory_probability: float = 0.0
+    training_share: float = 1.0
 
     def __post_init__(self) -> None:
         if self.image_format not in ("png", "base64"):
@@ -105,6 +107,10 @@ class DatasetConfig:
         if "*" not in self.phase_weights:
             raise ValueError("phase_weights needs the key '*' for the subtasks that it does not name")
         check_task_weights(self.task_weights)
+        if not 0 < self.training_share <= 1:
+            raise ValueError(
+                f"training_share must be above 0 and at most 1, which is all episodes; got {self.training_share}"
+            )
 
 
 def training_episodes(folder: str | Path) -> list[Episode]:
@@ -116,13 +122,18 @@ def training_episodes(folder: str | Path) -> list[Episode]:
     return episodes
 
 
-def split_episodes(episodes: Sequence[Episode], validation_fraction: float) -> tuple[list[Episode], list[Episode]]:
-    """(training, validation): of each task, the episodes with the highest seeds are held out, all of a seed's."""
+def split_episodes(
+    episodes: Sequence[Episode], validation_fraction: float, training_share: float = 1.0
+) -> tuple[list[Episode], list[Episode]]:
+    """(training, validation): of each task, the episodes with the highest seeds are held out, all of a seed's. Of the
+    other seeds the lowest ones are trained on, `training_share` of them and at least one."""
     training, validation = [], []
     for group in _by_task(sorted(episodes, key=lambda e: (e.task, e.seed))).values():
         seeds = sorted({episode.seed for episode in group})
-        held_out = set(seeds[len(seeds) - round(len(seeds) * validation_fraction) :])
-        training += [episode for episode in group if episode.seed not in held_out]
+        first_held_out = len(seeds) - round(len(seeds) * validation_fraction)
+        used = set(seeds[:first_held_out][: max(1, round(first_held_out * training_share))])
+        held_out = set(seeds[first_held_out:])
+        training += [episode for episode in group if episode.seed in used]
         validation += [episode for episode in group if episode.seed in held_out]
     return training, validation
 
@@ -209,14 +220,14 @@ class SampleMaker:
         config = self._config
         own = episode.metadata.get("nominated_steps")
         if own and config.own_memory_probability and rng.random() < config.own_memory_probability:
-            return self._on_grid(own, episode)
+            return on_grid(own, config.step_grid, episode)
         steps = list(keyframe_targets(episode, config.nominate))
         if config.missing_probability:
             steps = [step for step in steps if rng.random() >= config.missing_probability]
         if config.jitter_steps:
             moved = (step + rng.randint(-config.jitter_steps, config.jitter_steps) for step in steps)
             steps = [min(max(step, 0), len(episode) - 1) for step in moved]
-        steps = self._on_grid(steps, episode)
+        steps = on_grid(steps, config.step_grid, episode)
         if steps and rng.random() < config.late_probability:
             subtask = episode.subtask_at(steps[0])
             end = next(s.end for s in episode.subtasks if s.start <= steps[0] < s.end and s.label == subtask)
@@ -224,11 +235,6 @@ class SampleMaker:
         if rng.random() < config.extra_probability:
             steps.append(rng.randrange(len(episode)))
         return steps
-
-    def _on_grid(self, steps: Sequence[int], episode: Episode) -> list[int]:
-        grid = self._config.step_grid
-        last = (len(episode) - 1) // grid * grid
-        return [min(-(-step // grid) * grid, last) for step in steps]
 
     def _sample(self, episode: Episode, snapshot: MemorySnapshot, rng: random.Random) -> Sample:
         targets = keyframe_targets(episode, self._config.nominate)

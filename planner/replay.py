@@ -74,3 +74,9 @@ def observation_at(episode: Episode, step: int) -> Observation:
     """What the robot sensed at one step of an episode."""
     frame = frame_at(episode, step)
     return Observation(step, frame.images, episode.state[step], frame.time_s)
+
+
+def on_grid(steps: Sequence[int], step_grid: int, episode: Episode) -> list[int]:
+    """Each step, moved to the next multiple of `step_grid` that the episode has."""
+    last = (len(episode) - 1) // step_grid * step_grid
+    return [min(-(-step // step_grid) * step_grid, last) for step in steps]

@@ -18,6 +18,7 @@ import json
 import os
 import shlex
 import time
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,7 @@ from planner.train_config import TrainConfig
 from planner.training_data import write_training_data, write_validation_data
 from predimem.core.config import ConfigError, in_todays_words, load_config, to_dict
 from predimem.core.episodes import Episode
-from predimem.core.files import AtomicWrite
+from predimem.core.files import AtomicWrite, one_at_a_time
 from predimem.core.progress import stage
 from predimem.core.weight_files import INSTRUCTIONS_FILE
 
@@ -78,11 +79,13 @@ def train(
         run.follow()
         return run.exported
     with libraries_write_to(run.log):
-        run.base()
+        with run.alone_with_tower():
+            run.base()
         if config.sft.epochs > 0:
             run.data()
             run.lengths()
-            run.features()
+            with run.alone_with_tower():
+                run.features()
             run.sft()
         run.export()
     return run.exported
@@ -127,6 +130,11 @@ class _Run:
         self.out.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
+    def alone_with_tower(self) -> AbstractContextManager[None]:
+        """Trainings side by side share a tower and its features: one makes them, the others wait."""
+        vision = self.config.vision
+        return nullcontext() if vision is None else one_at_a_time(vision.directory)
+
     def base(self) -> None:
         folder, config = self.out / "base", self.config
         if folder.is_dir():
@@ -164,7 +172,7 @@ class _Run:
         scenes = None
         labels, frames, held_out = None, np.zeros((0, 0, 0, 3), np.uint8), np.zeros((0, 0, 0, 3), np.uint8)
         if not (folder / "vision.safetensors").is_file():
-            training, validation = split_episodes(self.episodes, config.dataset.validation_fraction)
+            training, validation = self._split()
             rng = np.random.default_rng(config.vision.seed)
             cameras, limit = config.prompt.cameras, config.vision.max_frames
             if config.vision.step_weight > 0:
@@ -193,13 +201,17 @@ class _Run:
             self._episodes = [episode for folder in folders for episode in training_episodes(folder)]
         return self._episodes
 
+    def _split(self) -> tuple[list[Episode], list[Episode]]:
+        dataset = self.config.dataset
+        return split_episodes(self.episodes, dataset.validation_fraction, dataset.training_share)
+
     def data(self) -> None:
         folder, config = self.out / "data", self.config
         batch_size = config.sft.batch_size if config.sft.group_lengths else None
         images = self._shared("pictures")
         about = (config.prompt, config.memory, config.dataset, config.seed)
         if not (folder / "train.jsonl").is_file():
-            training, _ = split_episodes(self.episodes, config.dataset.validation_fraction)
+            training, _ = self._split()
             write_instructions(folder, (episode.instruction for episode in training))
             write_training_data(folder, self.episodes, *about, images, batch_size)
         for jsonl in self._jsonls():

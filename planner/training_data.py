@@ -44,7 +44,7 @@ def write_training_data(
     images: see `write_jsonl`. batch_size: every so many lines are a batch of about equally long samples.
     Raises DatasetError for episodes kept for evaluation, ValueError for frames that lack a camera.
     """
-    training, held_out = split_episodes(episodes, config.validation_fraction)
+    training, held_out = split_episodes(episodes, config.validation_fraction, config.training_share)
     samples = SampleMaker(training, memory, config).draw(config.samples, random.Random(seed))
     if batch_size is not None:
         samples = equally_long(samples, batch_size, random.Random(seed))

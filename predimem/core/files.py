@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from predimem.core.faults import disk_fault
+from predimem.core.progress import stage
 
 
 class AtomicWrite:
@@ -71,6 +75,23 @@ def check_folder(path: str | Path) -> None:
             file.write(bytes(4096))
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(place)) from error
+
+
+@contextmanager
+def one_at_a_time(folder: str | Path) -> Iterator[None]:
+    """Another process that comes to such a block with the same folder waits until this one has left it, or has ended.
+
+    The lock lies beside the folder, as `<folder>.lock`.
+    """
+    lock = Path(folder).with_name(Path(folder).name + ".lock")
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            with stage(f"waiting for another process, which works in {folder}"):
+                fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def check_file(path: str | Path) -> None:

@@ -10,16 +10,19 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
 
 from predimem.core.config import ConfigError, differences, from_dict
 from predimem.core.files import write_json, write_text
+from predimem.core.progress import say
 from predimem.core.weight_files import WeightsError, place_weights, weights_hash
 from predimem.pipelines.retrain import ACTOR, DATA, PLANNER, Stage, todays_stage
 
+POLL_S, TELL_EVERY_S = 0.1, 60.0
 DONE = "done"  # folder of notes: with which config a stage was run
 
 
@@ -27,28 +30,47 @@ class StageError(ValueError):
     """A stage that failed; the message names its command."""
 
 
-def run_stages(stages: Sequence[Stage], out: Path) -> Path:
+def run_stages(stages: Sequence[Stage], out: Path, at_once: int = 1) -> Path:
     """Run what is not done yet; the folder of all weights.
 
-    A finished stage is noted with its config in `out`/done. Ctrl-C (or SIGTERM) is passed on to the running stage,
+    A finished stage is noted with its config in `out`/done. Ctrl-C (or SIGTERM) is passed on to the running stages,
     whose end is waited for; the same call then goes on. Raises ConfigError where `out` holds a stage of another
-    config or of an earlier version, before anything runs, and StageError if a stage fails.
+    config or of an earlier version, before anything runs, and StageError if a stage fails; others are then stopped.
+
+    at_once: so many stages run side by side, as far as none needs another. Each then writes to `out`/logs, as their
+    lines would mix.
     """
     weights = out / "weights"
     _refuse_former_stages(stages, out)
     todo = [stage for stage in stages if not is_done(stage, out)]
+    waiting = list(enumerate(stages, start=1))
+    running: list[_Running] = []
     began = time.monotonic()
-    for number, stage in enumerate(stages, start=1):
-        title = f"[{number}/{len(stages)}] {stage.name}"
-        if stage in todo:
-            print(f"{title}: {shown(stage)}", flush=True)
-            seconds = _run(stage)
-            write_json(_note(stage, out), stage.config, indent=1)
-            print(f"{title}: done in {_time(seconds)}, {_time(time.monotonic() - began)} in all", flush=True)
-        else:
-            print(f"{title}: is there ({stage.result})", flush=True)
-        if stage.weights is not None and not _is_placed(stage, weights):
-            place_weights(stage.result, weights, stage.weights)
+    with _Stop() as stop:
+        try:
+            while waiting or running:
+                while waiting and (len(running) < at_once or waiting[0][1] not in todo):
+                    number, stage = waiting[0]
+                    title = f"[{number}/{len(stages)}] {stage.name}"
+                    if stage not in todo:
+                        print(f"{title}: is there ({stage.result})", flush=True)
+                        _place(stage, weights)
+                    elif any(other.stage.name in stage.needs for other in running):
+                        break
+                    else:
+                        print(f"{title}: {shown(stage)}", flush=True)
+                        log = out / "logs" / f"{stage.name}.log" if at_once > 1 else None
+                        running.append(_Running(stage, title, _start(stage, stop, log), log))
+                    del waiting[0]
+                if running:
+                    ended = _first_to_end(running, stop)
+                    running.remove(ended)
+                    write_json(_note(ended.stage, out), ended.stage.config, indent=1)
+                    _place(ended.stage, weights)
+                    print(f"{ended.title}: done in {ended.time}, {_time(time.monotonic() - began)} in all", flush=True)
+        finally:
+            for other in running:
+                stop.end(other.process)
     return weights
 
 
@@ -95,33 +117,69 @@ def shown(stage: Stage) -> str:
     return shlex.join(["predimem", *stage.command])
 
 
-def _run(stage: Stage) -> float:
+@dataclass(frozen=True)
+class _Running:
+    stage: Stage
+    title: str
+    process: subprocess.Popen[bytes]
+    log: Path | None
+    began_s: float = field(default_factory=time.monotonic)
+
+    @property
+    def time(self) -> str:
+        return _time(time.monotonic() - self.began_s)
+
+
+def _start(stage: Stage, stop: _Stop, log: Path | None) -> subprocess.Popen[bytes]:
     write_text(stage.config_path, yaml.safe_dump(stage.config, sort_keys=False, width=120))
-    began = time.monotonic()
     root = str(Path(__file__).parents[2])  # the code that runs here is the code that runs there
     path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
-    with _Stop() as stop:
-        # A process group of its own, so that one Ctrl-C is one signal, whoever sends it.
-        command = [sys.executable, "-m", "predimem.cli", *stage.command]
-        stop.watch(subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}, process_group=0))
-        code = stop.wait()
+    # A process group of its own, so that one Ctrl-C is one signal, whoever sends it.
+    command = [sys.executable, "-m", "predimem.cli", *stage.command]
+    if log is not None:
+        log.parent.mkdir(parents=True, exist_ok=True)
+    with nullcontext() if log is None else log.open("ab") as output:
+        environment = {**os.environ, "PYTHONPATH": path}
+        process = subprocess.Popen(command, env=environment, process_group=0, stdout=output, stderr=output)
+    stop.watch(process)
+    return process
+
+
+def _first_to_end(running: Sequence[_Running], stop: _Stop) -> _Running:
+    """Wait for it. Raises KeyboardInterrupt where somebody asked to stop, and StageError where it left no result."""
+    told_s = time.monotonic()
+    while (ended := next((one for one in running if one.process.poll() is not None), None)) is None:
+        time.sleep(POLL_S)
+        if time.monotonic() - told_s > TELL_EVERY_S:
+            told_s = time.monotonic()
+            for one in running:
+                if one.log is not None:
+                    say(f"{one.title}: {one.time} so far; {_last_line(one.log)}")
+    code, stage = ended.process.returncode, ended.stage
     if stop.asked:
-        print(f"\ninterrupted in {stage.name}: the same command goes on", file=sys.stderr, flush=True)
+        names = ", ".join(one.stage.name for one in running)
+        print(f"\ninterrupted in {names}: the same command goes on", file=sys.stderr, flush=True)
         raise KeyboardInterrupt
+    told = f"its command was: {shown(stage)}{f' (its output is in {ended.log})' if ended.log else ''}"
     if code != 0:
-        raise StageError(f"the stage {stage.name} ended with code {code}; its command was: {shown(stage)}")
+        raise StageError(f"the stage {stage.name} ended with code {code}; {told}")
     if not stage.result.is_dir():
-        raise StageError(f"the stage {stage.name} left no {stage.result}; its command was: {shown(stage)}")
-    return time.monotonic() - began
+        raise StageError(f"the stage {stage.name} left no {stage.result}; {told}")
+    return ended
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(errors="replace").splitlines() if log.is_file() else []
+    return next((line for line in reversed(lines) if line.strip()), "nothing said yet")
 
 
 class _Stop:
-    """Ctrl-C (or SIGTERM) asks the process to stop, which may take it time: it may write a checkpoint. A second one
-    kills it. Where SIGINT is ignored, as in the background of a script, it still is, but not by the process."""
+    """Ctrl-C (or SIGTERM) asks the processes to stop, which may take them time: they may write a checkpoint. A second
+    one kills them. Where SIGINT is ignored, as in the background of a script, it still is, but not by the processes."""
 
     def __init__(self) -> None:
         self.asked = 0
-        self._process: subprocess.Popen[bytes] | None = None
+        self._processes: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> _Stop:
         self._before = {number: signal.signal(number, self._ask) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -132,25 +190,32 @@ class _Stop:
             signal.signal(number, handler)
 
     def watch(self, process: subprocess.Popen[bytes]) -> None:
-        self._process = process
+        self._processes.append(process)
         if self._before[signal.SIGINT] is signal.SIG_IGN:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         if self.asked:  # while it was being started
-            self._pass_on()
+            self._pass_on(process)
 
-    def wait(self) -> int:
-        assert self._process is not None
-        return self._process.wait()
+    def end(self, process: subprocess.Popen[bytes]) -> None:
+        """Wait for its end, and ask for it where nobody has."""
+        if not self.asked and process.poll() is None:
+            self._pass_on(process)
+        process.wait()
 
     def _ask(self, *_: object) -> None:
         self.asked += 1
-        if self._process is not None:
-            self._pass_on()
+        for process in self._processes:
+            self._pass_on(process)
 
-    def _pass_on(self) -> None:
-        assert self._process is not None
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGINT if self.asked == 1 else signal.SIGKILL)
+    def _pass_on(self, process: subprocess.Popen[bytes]) -> None:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL if self.asked > 1 else signal.SIGINT)
+
+
+def _place(stage: Stage, weights: Path) -> None:
+    if stage.weights is not None and not _is_placed(stage, weights):
+        place_weights(stage.result, weights, stage.weights)
 
 
 def _is_placed(stage: Stage, weights: Path) -> bool:

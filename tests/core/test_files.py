@@ -3,13 +3,17 @@
 import errno
 import os
 import resource
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 
-from predimem.core.files import AtomicWrite, check_file, check_folder, write_json, write_text
+from predimem.core.files import AtomicWrite, check_file, check_folder, one_at_a_time, write_json, write_text
 from predimem.core.jsonl import JsonLines
+
+ROOT = Path(__file__).parents[2]
 
 
 def names(folder: Path) -> list[str]:
@@ -137,3 +141,21 @@ def test_a_line_that_does_not_fit_leaves_the_lines_before_it(tmp_path: Path) -> 
     journal.append({"seed": 2})
     assert journal.read() == [{"seed": 1}, {"seed": 2}]
     journal.close()
+
+
+def test_only_one_process_at_a_time_works_in_a_folder(tmp_path: Path) -> None:
+    script = """
+import sys
+from predimem.core.files import one_at_a_time
+with one_at_a_time(sys.argv[1]):
+    print("inside", flush=True)
+"""
+    with one_at_a_time(tmp_path / "vision"):
+        command = [sys.executable, "-c", script, str(tmp_path / "vision")]
+        other = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT)
+        assert other.stdout is not None
+        assert other.stdout.readline() == f"waiting for another process, which works in {tmp_path / 'vision'}\n"
+        assert other.poll() is None
+    assert other.communicate(timeout=60)[0] == "inside\n" and other.returncode == 0
+    with one_at_a_time(tmp_path / "vision"):
+        assert names(tmp_path) == ["vision.lock"]

@@ -218,6 +218,24 @@ def test_a_stage_without_its_result_is_an_error(tmp_path: Path) -> None:
         run_stages([make_stage(tmp_path, "empty", "--help")], tmp_path)
 
 
+def test_stages_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    """Each writes to a log of its own, the one that needs another waits for it, and the first that fails is named."""
+    first, second = (make_stage(tmp_path, name, "--help") for name in ("first", "second"))
+    third = replace(make_stage(tmp_path, "third", "--help"), needs=("first",))
+    for stage in (first, second, third):
+        stage.result.mkdir(parents=True)
+    run_stages([first, second, third], tmp_path, at_once=3)
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("[")]
+    assert lines[0].startswith("[1/3] first: predimem") and lines[1].startswith("[2/3] second: predimem")
+    begun = next(i for i, line in enumerate(lines) if line.startswith("[3/3] third: predimem"))
+    assert any("[1/3] first: done in" in line for line in lines[:begun])
+    assert "Usage" in (tmp_path / "logs" / "second.log").read_text()
+    broken = make_stage(tmp_path, "broken", "datagen", "--config", "nowhere.yaml")
+    with pytest.raises(StageError, match=r"broken ended with code 1; .*its output is in .*logs/broken.log"):
+        run_stages([first, broken], tmp_path, at_once=2)
+    assert "nowhere.yaml" in (tmp_path / "logs" / "broken.log").read_text()
+
+
 def test_what_is_done_is_skipped_and_another_config_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     stage = make_stage(tmp_path, "help", "--help", steps=3)
     stage.result.mkdir(parents=True)

@@ -17,7 +17,7 @@ from planner.dataset import DatasetConfig, SampleMaker, split_episodes
 from planner.parsing import parse_answer
 from planner.prompt import PromptConfig, render_prompt
 from planner.replay import Replay
-from planner.training_data import equally_long, write_jsonl
+from planner.training_data import equally_long, write_jsonl, write_training_data, write_validation_data
 from predimem.core.episode_folder import episode_path
 from predimem.core.episode_reader import load_episode
 from predimem.core.episode_writer import save_episode
@@ -128,6 +128,34 @@ def test_the_split_holds_out_the_highest_seeds_of_each_task(episodes):
     training, validation = split_episodes(episodes, 0.25)
     assert [e.seed for e in validation] == [1009, 1010, 1011]
     assert len(training) == 9
+
+
+def test_a_share_of_the_training_is_that_with_the_lowest_seeds_of_each_task(episodes):
+    other = [replace(episode, task="Rare-v0") for episode in episodes[6:9]]
+    training, validation = split_episodes([*reversed(episodes), *other, *episodes], 0.25, 0.5)
+    seeds = {task: [e.seed for e in training if e.task == task] for task in ("Rare-v0", "Squares-v0")}
+    # 9 seeds are for training, of which half (4, rounded to even) are used, each with both of its episodes.
+    assert seeds == {"Rare-v0": [1006], "Squares-v0": [s for s in range(1000, 1004) for _ in range(2)]}
+    assert validation == split_episodes([*reversed(episodes), *other, *episodes], 0.25)[1]
+    tiny, _ = split_episodes(episodes, 0.25, 0.01)
+    assert [e.seed for e in tiny] == [1000]
+    assert split_episodes(episodes, 1.0, 0.5) == ([], episodes)
+
+
+@pytest.mark.parametrize("share", [0.0, -0.5, 1.1])
+def test_a_share_that_is_none_is_refused(share):
+    with pytest.raises(ValueError, match=f"training_share must be above 0 and at most 1.*got {share}"):
+        DatasetConfig(training_share=share)
+
+
+def test_the_jsonl_shows_the_share_alone(episodes, tmp_path):
+    config = DatasetConfig(samples=40, training_share=0.25, validation_fraction=0.25)
+    path = write_training_data(tmp_path, episodes, PROMPT, MEMORY, config, seed=0)
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    assert {record["metadata"]["seed"] for record in records} == {1000, 1001}
+    held_out = write_validation_data(tmp_path / "validation", episodes, PROMPT, MEMORY, config, 0, samples=20)
+    seeds = {json.loads(line)["metadata"]["seed"] for line in held_out.read_text().splitlines()}
+    assert seeds == {1009, 1010, 1011}
 
 
 def test_the_jsonl_is_the_papers(episodes, tmp_path):
