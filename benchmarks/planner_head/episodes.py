@@ -10,7 +10,9 @@ from typing import Any, ClassVar
 from benchmarks.planner_head.config import HeadStudy, Training
 from benchmarks.planner_head.trainings import trained
 from planner.dataset import split_episodes
-from predimem.core.episodes import Episode, list_episodes, load_episode
+from predimem.core.episode_folder import list_episodes
+from predimem.core.episode_reader import load_episode
+from predimem.core.episodes import Episode
 from predimem.core.progress import Bar, stage
 from predimem.core.weight_files import weights_hash
 from predimem.evaluation.run.machine import machine, revision
