@@ -83,16 +83,17 @@ class PolicyServer:
         """
         config, loop = self._engine.config, asyncio.get_running_loop()
         # The library's limits are of whole transfers; `Connection` has its own.
-        tls = {"ssl_handshake_timeout": self._limits.open_s, "ssl_shutdown_timeout": FLUSH_S} if self._tls else {}
+        ours: dict[str, Any] = {"create_connection": partial(Connection, limits=self._limits, everyone=self._everyone)}
+        if self._tls:
+            ours |= {"ssl_handshake_timeout": self._limits.open_s, "ssl_shutdown_timeout": FLUSH_S}
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
         try:
             self._server = await serve(
-                self._serve,
+                self._serve,  # type: ignore[arg-type]  # of the connections that we create
                 config.host,
                 config.port,
-                process_request=self._process_request,  # type: ignore[arg-type]  # of the connections that we create
-                create_connection=partial(Connection, limits=self._limits, everyone=self._everyone),
+                process_request=self._process_request,  # type: ignore[arg-type]
                 ssl=self._tls,
                 compression=None,
                 max_size=self._limits.message_bytes,
@@ -103,7 +104,7 @@ class PolicyServer:
                 ping_interval=PING_S,
                 ping_timeout=None,
                 logger=_quiet_logger(),
-                **tls,
+                **ours,
             )
         except OSError as error:
             raise ValueError(f"cannot listen on {config.host} port {config.port}: {error.strerror}") from error
