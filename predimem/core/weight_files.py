@@ -15,6 +15,7 @@ from predimem.core.faults import SetupError
 from predimem.core.files import AtomicWrite
 
 EMBEDDED = Path(__file__).parents[1] / "weights"
+RECIPES = {"arena-": "arena", "mikasa-": "mikasa_touch"}  # how names of models begin, and names of their recipes
 SHARDS = "model-*-of-*.safetensors"
 INSTRUCTIONS_FILE = "instructions.json"  # what a planner was trained on; it changes no answer
 
@@ -42,10 +43,10 @@ def check_folder(path: Path) -> None:
 
 
 def _recipe(name: str) -> str:
-    """The command that makes a model; recipes of the arena are called after it: `arena-planner-text` is made by
-    configs/planner/arena_text.yaml."""
-    family = "arena" if name.startswith("arena-") else "tiny"
-    kind, _, rest = name.removeprefix("arena-").partition("-")
+    """The command that makes a model: `arena-planner-text` is made by configs/planner/arena_text.yaml."""
+    prefix = next((prefix for prefix in RECIPES if name.startswith(prefix)), "")
+    family = RECIPES.get(prefix, "tiny")
+    kind, _, rest = name.removeprefix(prefix).partition("-")
     if kind not in ("planner", "actor"):
         return "train them with `predimem train planner` and `predimem train actor`"
     recipe = "_".join([family, *rest.split("-")] if rest else [family])
