@@ -45,7 +45,7 @@ class SamplingConfig:
     frames_per_batch: int = 12
     prompts_per_frame: int = 6
     instruction_share: float = 0.1
-    task_weights: dict[str, float] = field(default_factory=dict)
+    task_weights: dict[str, float] = field(default_factory=dict, hash=False)
     hold_share: float = 0.05
     idle_share: float = 0.08
     brightness: float = 0.07

@@ -1,6 +1,6 @@
 """Works the tables of docs/results.md out again from the episodes of results/*.json.
 
-    python benchmarks/results_page.py            # writes them into the page, between its `<!-- table: NAME -->` marks
+    python -m benchmarks.results_page            # writes them into the page, between its `<!-- table: NAME -->` marks
 
 `tests/test_docs.py` holds the page to these tables.
 """
@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from benchmarks.mikasa_table import counts_of, table
 from predimem.evaluation.analysis.compact import episodes_of
 from predimem.evaluation.report.summary import compare, summarise_means
 
@@ -49,6 +50,7 @@ WINDOWS = {"window-1": "1", "window-2": "2", "full": "3", "window-5": "5", "wind
 CAPACITIES = {"keyframes-2": "2", "keyframes-4": "4", "keyframes-8": "8", "full": "unlimited"}
 LATENCIES = {"latency-0": "0", "full": "0.2", "latency-1": "1", "latency-2": "2", "latency-4": "4"}
 SIZES = {"size-small": "1 x 128", "full": "3 x 256", "size-large": "6 x 512"}
+MIKASA_TOUCH = ("predimem", "oracle-memory", "predimem-expert")
 CATEGORIES = ("transferring", "occlusion", "counting", "sequence")
 
 Which = tuple[str, str]  # a results file without its ending, an agent config of it
@@ -158,6 +160,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "windows": lambda: study("arena_windows", "timesteps", WINDOWS),
     "sizes": lambda: study("arena_sizes", "layers x MLP width", SIZES),
     "capacities": lambda: study("arena_studies", "keyframes", CAPACITIES),
+    "mikasa-touch": lambda: table(counts_of(results_of("mikasa_touch")), MIKASA_TOUCH),
     "latencies": lambda: study("arena_studies", "S2's latency, s", LATENCIES),
 }
 

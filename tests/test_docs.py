@@ -63,4 +63,4 @@ def test_a_broken_link_is_found(tmp_path: Path) -> None:
 def test_the_results_page_has_the_figures_of_the_results_files() -> None:
     page = results_page.PAGE.read_text(encoding="utf-8")
     assert {name for _, name, _ in results_page.BLOCK.findall(page)} == set(results_page.TABLES)
-    assert page == results_page.filled(page), "make it afresh: python benchmarks/results_page.py"
+    assert page == results_page.filled(page), "make it afresh: python -m benchmarks.results_page"
