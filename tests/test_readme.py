@@ -55,7 +55,7 @@ def test_the_python_blocks_run_as_one_program(capsys):
 
 def test_the_arena_rows_are_those_of_the_results():
     rows, found = arena_rows(), []
-    for path in (ROOT / "results").glob("*.json"):
+    for path in (ROOT / "results").glob("arena_*.json"):
         episodes = [{"metrics": {}} | episode for episode in episodes_of(json.loads(path.read_text()))]
         tasks = list(dict.fromkeys(episode["task"] for episode in episodes))
         for agent in rows.keys() & {episode["agent"] for episode in episodes}:
