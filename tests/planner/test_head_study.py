@@ -66,9 +66,9 @@ def study_of(folder: Path, **changes: Any) -> HeadStudy:
 @pytest.mark.parametrize("name", ["planner_head", "planner_head_mikasa"])
 def test_shipped_studies_load(name: str) -> None:
     study = load_study(STUDIES / f"{name}.yaml")
-    assert len(study.trainings) == 18 and len(study.closed_loop.tasks) == 8 and study.closed_loop.episodes == 10
+    assert len(study.trainings) == 24 and len(study.closed_loop.tasks) == 8 and study.closed_loop.episodes == 10
     evaluation = study.evaluation(study.trainings, workers=2)
-    assert len(evaluation.agent_configs) == 18 and evaluation.play.weights == f"{study.out}/weights"
+    assert len(evaluation.agent_configs) == 24 and evaluation.play.weights == f"{study.out}/weights"
     assert evaluation.agent_configs["share-0.25-weight-0.5-seed-1"].against == "share-0.25-weight-0-seed-1"
     assert evaluation.agent_configs["share-1-weight-0-seed-1"].against is None
     known = read_yaml(ROOT / "configs" / "eval" / "mikasa_families.yaml")["tasks"]
@@ -189,7 +189,7 @@ def test_planners_without_a_head_have_no_error_of_it() -> None:
 
 
 def test_the_table_of_a_study_that_is_half_done(tmp_path: Path) -> None:
-    study = study_of(tmp_path, training_seeds=[0, 1], training_shares=[1.0])
+    study = study_of(tmp_path, training_seeds=[0, 1], training_shares=[1.0], predictive_weights=[0.0, 0.1, 0.5])
     counts: dict[Training, dict[Any, Any]] = {training: {} for training in study.trainings}
     for training in study.trainings:
         if training.weight < 0.5 and (training.weight, training.seed) != (0.1, 1):
