@@ -164,5 +164,5 @@ def load_policy(
             raise ValueError(f"an actor runs in {' or '.join(PRECISIONS)}, got dtype: {dtype}")
         engine = replace(engine, dtype=dtype)
     with stage("loading the actor"):
-        actor = load_actor(path, device, getattr(torch, engine.dtype))
+        actor = load_actor(path, device, getattr(torch, engine.weights_dtype))
         return ActorPolicy(actor, seed, num_steps, device, engine)

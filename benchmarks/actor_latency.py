@@ -49,6 +49,8 @@ ENGINES = {
     "plain": EngineConfig(),
     "fused": EngineConfig("fused"),
     "openvino": EngineConfig("openvino"),
+    "openvino, buckets": EngineConfig("openvino", prompt_bucket=16),
+    "openvino, bfloat16": EngineConfig("openvino", dtype="bfloat16", prompt_bucket=16),
     "plain, bfloat16": EngineConfig(dtype="bfloat16"),
     "fused, bfloat16": EngineConfig("fused", dtype="bfloat16", prompt_bucket=16),
     "fused, bfloat16, compiled": EngineConfig("fused", dtype="bfloat16", prompt_bucket=16, compile=True),
@@ -128,7 +130,7 @@ def sized(args: argparse.Namespace) -> str:
     passes, errors, plain = {}, {}, None
     for name in args.engines:
         engine = ENGINES[name]
-        sampler = make_sampler(model(engine.dtype), args.steps, engine, args.device)
+        sampler = make_sampler(model(engine.weights_dtype), args.steps, engine, args.device)
         actions = sampler.sample(inputs, noise)
         plain = actions if plain is None else plain
         errors[name] = float((actions - plain).abs().max())
@@ -163,7 +165,9 @@ def main() -> None:
     if "shipped" in parts:
         text.append("## The actors that come with PrediMem\n\n" + shipped(args.rounds, given or list(ENGINES)[:3]))
     if "sized" in parts:
-        args.engines = given or ["plain", "fused", "plain, bfloat16", "fused, bfloat16", "fused, bfloat16, fp8"]
+        names = [name for name in ENGINES if name not in ("openvino", "fused, bfloat16, compiled")]
+        on_gpu = args.device.startswith("cuda")
+        args.engines = given or [name for name in names if not (on_gpu and "openvino" in name)]
         text.append(f"## Size {args.size}\n\n" + sized(args))
     if "prediction" in parts:
         text.append("## The full size on an H100: a prediction\n\n" + prediction())

@@ -15,10 +15,10 @@ class EngineConfig:
     """How the actor's model is run. The defaults are the plain model in float32, which the golden tests check.
 
     kind: `plain` is the model as it is trained; `fused` computes the same with fewer operations (`actor.engine.fused`);
-        `openvino` is the fused model as one program that OpenVINO compiles for the CPU, for small models, in float32.
-        Compiling it takes some seconds when the policy is loaded.
+        `openvino` is the fused model as one program that OpenVINO compiles for the CPU. Compiling it takes some seconds
+        when the policy is loaded, or with a `prompt_bucket` when a length first occurs.
     dtype: what the weights are kept and multiplied in. With `bfloat16` the weights that openpi keeps in float32 stay
-        so.
+        so; `openvino` keeps all in float32 and computes in bfloat16 where the processor can.
     fp8: whether the fused matrices of both transformers are kept in 8 bits (float8_e4m3, one scale a row). A GPU of
         compute capability 8.9 multiplies in 8 bits; elsewhere the rounding is the same and nothing becomes faster.
     tf32: whether a GPU multiplies what stays in float32 in TF32 (10 bits of mantissa).
@@ -43,5 +43,10 @@ class EngineConfig:
             given = [name for name in ("fp8", "compile", "prompt_bucket") if getattr(self, name)]
             if given:
                 raise ValueError(f"{', '.join(given)}: only the engine `fused` has such; set kind: fused")
-        if self.kind == "openvino" and (self.fp8 or self.compile or self.dtype != "float32"):
-            raise ValueError("the engine openvino computes in float32 and needs neither fp8 nor compile")
+        if self.kind == "openvino" and (self.fp8 or self.compile):
+            raise ValueError("fp8, compile: the engine openvino has neither; take the engine fused")
+
+    @property
+    def weights_dtype(self) -> Precision:
+        """What the weights are loaded in."""
+        return "float32" if self.kind == "openvino" else self.dtype

@@ -76,21 +76,30 @@ class FusedSampler:
 
 
 class OpenVinoSampler:
-    """One compiled program for one observation and the longest prompt; continuations go the fused way."""
+    """One compiled program for one observation and each length of padded prompts; continuations go the fused way."""
 
     def __init__(self, model: FusedPi05, config: EngineConfig) -> None:
-        self._length = model.config.max_token_len
+        self._model, self._dtype, self._bucket = model, config.dtype, config.prompt_bucket
         self._fused = FusedSampler(model, config, "cpu")
-        self._program = OpenVinoModel(model)
+        self._programs: dict[int, OpenVinoModel] = {}
+        if not self._bucket:
+            self._program(model.config.max_token_len)
 
     def sample(
         self, inputs: Prompted, noise: Float[Tensor, "n h a"], continuation: Continuation | None = None
     ) -> Float[Tensor, "n h a"]:
         if continuation is not None:
             return self._fused.sample(inputs, noise, continuation)
-        inputs = padded(inputs, self._length, self._length)
+        longest = self._model.config.max_token_len
+        inputs = padded(inputs, self._bucket or longest, longest)
+        run = self._program(inputs.tokens.shape[1])
         rows = [slice(i, i + 1) for i in range(len(noise))]
-        return torch.cat([self._program(inputs.map(lambda part, row=row: part[row]), noise[row]) for row in rows])
+        return torch.cat([run(inputs.map(lambda part, row=row: part[row]), noise[row]) for row in rows])
+
+    def _program(self, length: int) -> OpenVinoModel:
+        if length not in self._programs:
+            self._programs[length] = OpenVinoModel(self._model, length, self._dtype)
+        return self._programs[length]
 
 
 def make_sampler(model: Pi05, num_steps: int, config: EngineConfig, device: str) -> Sampler:
@@ -104,10 +113,6 @@ def make_sampler(model: Pi05, num_steps: int, config: EngineConfig, device: str)
         return FusedSampler(fused, config, device)
     if torch.device(device).type != "cpu":
         raise ValueError(f"the engine openvino runs on the CPU, and the device is {device}: take the engine fused")
-    if model.config.vision != "conv":
-        raise ValueError(
-            "the engine openvino is for actors with the convolutional image encoder: take the engine fused"
-        )
     return OpenVinoSampler(fused, config)
 
 

@@ -48,7 +48,7 @@ class _FusedSiglipLayer(nn.Module):
 
     def forward(self, x: Float[Tensor, "b p d"]) -> Float[Tensor, "b p d"]:
         qkv = F.linear(self.before(x), self.weight, self.bias).unflatten(-1, (3, self.num_heads, -1))
-        query, key, value = qkv.permute(2, 0, 3, 1, 4)
+        query, key, value = (part.transpose(1, 2) for part in qkv.unbind(2))  # OpenVINO misreads one permute of all
         attended = F.scaled_dot_product_attention(query, key, value)
         x = x + self.output(attended.transpose(1, 2).flatten(2))
         return x + self.down(F.gelu(self.up(self.after(x)), approximate="tanh"))
