@@ -5,7 +5,8 @@
 
 Plays RememberColor9 and four tasks of the arena with the shipped actors and the oracle planner, so that all that
 differs is S1. Time is simulated: a chunk that is asked for arrives after the injected latency, and the machine's own
-speed does not count. Each line of the file is one episode; the table is made of what is there.
+speed does not count. Each line of the file is one episode; the table is made of the episodes that were
+played with every execution at a latency.
 
 synchronous   the robot is held until the next chunk is there
 naive         the old chunk is executed meanwhile, and the new one knows nothing of it
@@ -54,7 +55,7 @@ MODES = {
     "trained": replace(NAIVE, chunks="trained", align="actions"),
 }
 AGENT = "measured"
-HEAD = ("task", "latency, ms", "execution", "n", "success", "95 %", "stale", "held", "jerk at borders", "within")
+HEAD = ("tasks", "latency, ms", "execution", "n", "success", "95 %", "stale", "held", "jerk at borders", "within")
 
 
 def figures(ticks: list[dict[str, Any]], latency_steps: int) -> dict[str, Any]:
@@ -102,21 +103,29 @@ def play(task: str, mode: str, latency_ms: int, seeds: list[int], weights: dict[
 
 
 def rows(lines: list[dict[str, Any]]) -> list[list[str]]:
-    groups: dict[tuple[str, int, str], list[dict[str, Any]]] = defaultdict(list)
+    """A row for each benchmark, latency and execution, of the episodes that were played with each execution there."""
+    played: dict[tuple[str, int, str], dict[tuple[str, int], dict[str, Any]]] = defaultdict(dict)
     for line in lines:
-        groups[line["task"], line["latency_ms"], line["mode"]].append(line)
+        benchmark = line["task"].partition(":")[0]
+        played[benchmark, line["latency_ms"], line["mode"]][line["task"], line["seed"]] = line
     order = {mode: i for i, mode in enumerate(MODES)}
     table = []
-    for (task, latency_ms, mode), group in sorted(groups.items(), key=lambda g: (g[0][0], g[0][1], order[g[0][2]])):
+    for (benchmark, latency_ms, mode), episodes in sorted(played.items(), key=lambda g: (*g[0][:2], order[g[0][2]])):
+        others = [e for (*place, _), e in played.items() if place == [benchmark, latency_ms]]
+        common = set.intersection(*(set(e) for e in others))
+        group = [episodes[key] for key in sorted(common)]
+        if not group:
+            continue
         done = sum(line["success"] for line in group)
         low, high = wilson_interval(done, len(group))
         jerk = []
         for kind in ("border", "within"):
             total, count = (sum(line["jerk"][kind][i] for line in group) for i in (0, 1))
-            jerk.append(f"{(total / count) ** 0.5:.4f}" if count else "-")
+            jerk.append(f"{(total / count) ** 0.5:.3f}" if count else "-")
         share = [f"{100 * float(np.mean([line[name] for line in group])):.1f} %" for name in ("stale", "held")]
         success = [f"{done / len(group):.2f}", f"{low:.2f} to {high:.2f}"]
-        table.append([task, str(latency_ms), mode, str(len(group)), *success, *share, *jerk])
+        tasks = ", ".join(sorted({task.partition(":")[2] for task, _ in common}, key=lambda task: (len(task), task)))
+        table.append([f"{benchmark}: {tasks}", str(latency_ms), mode, str(len(group)), *success, *share, *jerk])
     return table
 
 
@@ -127,10 +136,13 @@ def write_table(lines: list[dict[str, Any]], path: Path) -> None:
     body = [HEAD, ["---"] + ["---:"] * (len(HEAD) - 1), *rows(lines)]
     text = "# S1's latency and the borders of chunks\n\n"
     first = min(line["seed"] for line in lines)
+    used = {line["task"].partition(":")[0]: line["actor"] for line in lines}
+    other = ", ".join(f"`{actor}` for {name}" for name, actor in used.items() if actor != ACTORS[name]) or "none"
     text += paragraph(
         f"""Made with `python -m benchmarks.smooth_chunks --out FILE --table docs/benchmarks/smooth_chunks.md`, whose
-        code says what is measured. Time is simulated, so the machine does not matter to the figures. {here["cpu"]},
-        revision {str(revision()[0])[:7]}, seeds from {first} on."""
+        code says what is measured. Time is simulated, so the machine's speed does not matter to the figures. The shipped
+        actors, but for the weights that are named here: {other}. {here["cpu"]}, revision {str(revision()[0])[:7]}, seeds
+        from {first} on. Intervals are Wilson's, for all episodes of a row alike."""
     )
     text += "\n\n"
     path.write_text(text + "\n".join(f"| {' | '.join(row)} |" for row in body) + "\n")
