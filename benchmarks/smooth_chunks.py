@@ -140,9 +140,9 @@ def write_table(lines: list[dict[str, Any]], path: Path) -> None:
     other = ", ".join(f"`{actor}` for {name}" for name, actor in used.items() if actor != ACTORS[name]) or "none"
     text += paragraph(
         f"""Made with `python -m benchmarks.smooth_chunks --out FILE --table docs/benchmarks/smooth_chunks.md`, whose
-        code says what is measured. Time is simulated, so the machine's speed does not matter to the figures. The shipped
-        actors, but for the weights that are named here: {other}. {here["cpu"]}, revision {str(revision()[0])[:7]}, seeds
-        from {first} on. Intervals are Wilson's, for all episodes of a row alike."""
+        code says what is measured. Time is simulated, so the machine's speed does not matter to the figures. The
+        shipped actors, but for the weights that are named here: {other}. {here["cpu"]}, revision
+        {str(revision()[0])[:7]}, seeds from {first} on. Intervals are Wilson's, for all episodes of a row alike."""
     )
     text += "\n\n"
     path.write_text(text + "\n".join(f"| {' | '.join(row)} |" for row in body) + "\n")

@@ -1,4 +1,4 @@
-"""The fused model as a program that OpenVINO compiles for this CPU, without Python or PyTorch between the operations."""
+"""The fused model as a program that OpenVINO compiles for this CPU: no Python or PyTorch between the operations."""
 
 from __future__ import annotations
 

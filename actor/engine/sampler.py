@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from actor import real_time
-from actor.engine.config import EngineConfig
+from actor.engine.config import EngineConfig, Precision
 from actor.engine.fused import FusedPi05
 from actor.engine.graphs import GraphCache
 from actor.engine.openvino_model import OpenVinoModel
@@ -79,7 +79,8 @@ class OpenVinoSampler:
     """One compiled program for one observation and each length of padded prompts; continuations go the fused way."""
 
     def __init__(self, model: FusedPi05, config: EngineConfig) -> None:
-        self._model, self._dtype, self._bucket = model, config.dtype, config.prompt_bucket
+        self._model, self._bucket = model, config.prompt_bucket
+        self._dtype: Precision = config.dtype
         self._fused = FusedSampler(model, config, "cpu")
         self._programs: dict[int, OpenVinoModel] = {}
         if not self._bucket:
