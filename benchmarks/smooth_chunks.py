@@ -79,12 +79,13 @@ def play(task: str, mode: str, latency_ms: int, seeds: list[int], weights: dict[
     benchmark, _, name = task.partition(":")
     steps = round(latency_ms * HZ / 1000)
     actor = weights.get(benchmark, ACTORS[benchmark])
+    path = str(Path(actor).resolve()) if benchmark in weights else actor
     config = PlayConfig(
         benchmark=benchmark,
         actor_camera_every=1,
         time=TimeConfig(s1_latency_steps=steps, s2_latency_steps=4),
         agent=MODES[mode],
-        agent_configs={AGENT: AgentConfig(planner="oracle", actor=actor)},
+        agent_configs={AGENT: AgentConfig(planner="oracle", actor=path)},
     )
     player = BenchmarkPlayer(config)
     try:

@@ -1,17 +1,15 @@
-"""The planner's own frozen vision tower as the embedding of keyframes, for `memory_bank.retrieval`."""
+"""The planner's own frozen vision tower as the embedding of keyframes, for `memory_bank.retrieval` and for searches."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
-from predimem.core.weight_files import weights_folder
+import numpy as np
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    from predimem.core.types import Frame
+from predimem.core.types import Frame
+from predimem.core.weight_files import weights_folder, weights_hash
 
 ARENA_PLANNER = "arena-planner"
 
@@ -26,3 +24,32 @@ def tower(weights: str = ARENA_PLANNER, root: str | None = None) -> Callable[[Se
     from planner.decoding import load_planner
 
     return load_planner(weights_folder(root, weights)).embed
+
+
+class TowerEmbedder:
+    """Embeds frames of a robot whose cameras the planner knows.
+
+    model: the name of its embeddings in a store; other weights have another one. cameras: whose images it takes.
+    """
+
+    def __init__(self, weights: str = ARENA_PLANNER, root: str | None = None) -> None:
+        """As `tower`."""
+        from planner.decoding import load_planner
+
+        folder = weights_folder(root, weights)
+        planner = load_planner(folder)
+        self.embed = planner.embed
+        self.cameras = tuple(planner.spec.prompt.cameras)
+        self.model = f"{Path(weights).name}-{weights_hash(folder)[:8]}"
+
+    def query(self, images: Mapping[str, np.ndarray]) -> np.ndarray:
+        """float32 [D] for a search by the images of some cameras, uint8 [H, W, 3]; the other cameras do not count.
+
+        Raises ValueError for no image, or one of another camera.
+        """
+        if not images or not set(images) <= set(self.cameras):
+            raise ValueError(f"expected images of {' or '.join(self.cameras)}, got {', '.join(images) or 'none'}")
+        any_image = next(iter(images.values()))
+        frame = Frame(0, 0.0, {camera: images.get(camera, any_image) for camera in self.cameras})
+        parts = self.embed([frame])[0].reshape(len(self.cameras), -1)  # one part for each camera: `QwenPlanner.embed`
+        return (parts * np.array([[camera in images] for camera in self.cameras])).ravel()

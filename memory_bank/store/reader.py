@@ -126,6 +126,17 @@ class StoreReader:
             vectors[place] = self.database.unpack(row[-1])
         return [_keyframe(row[:-1]) for row in rows], vectors
 
+    def without_embedding(self, model: str, scope: Scope = EVERYTHING) -> list[StoredKeyframe]:
+        """The keyframes that have no embedding of this model, oldest first."""
+        condition, values = where(scope)
+        with self.database.reading() as read:
+            rows = read(
+                f"SELECT {_KEYFRAME} FROM {KEYFRAMES} WHERE {condition} AND NOT EXISTS (SELECT 1 FROM embeddings v "
+                "JOIN models m ON m.id = v.model WHERE v.keyframe = k.id AND m.name = ?) ORDER BY k.at_s, k.id",
+                (*values, model),
+            )
+        return [_keyframe(row) for row in rows]
+
     def embedding_of(self, keyframe: int, model: str) -> np.ndarray:
         """float16 [D] of a keyframe (its id). Raises StoreError where it has none of this model."""
         with self.database.reading() as read:

@@ -31,6 +31,10 @@ Store = Annotated[
 ]
 Robot = Annotated[str, typer.Option(help="Name of the robot.")]
 Session = Annotated[str | None, typer.Option(help="Name of the session.")]
+Planner = Annotated[str, typer.Option(help="The planner whose vision tower embeds images: a folder of weights.")]
+Weights = Annotated[
+    str | None, typer.Option(help="Folder that the planner's folder is looked for in first; default: the shipped ones.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -91,8 +95,14 @@ def search(
     like: Annotated[
         int | None, typer.Option(help="Find the keyframes that look most like this one (its id); needs --model.")
     ] = None,
+    image: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CAMERA=FILE", help="Find those that look like this image; once for each camera."),
+    ] = None,
+    planner: Planner = "arena-planner",
+    weights: Weights = None,
     model: Annotated[
-        str | None, typer.Option(help="The model whose embeddings are compared; default: the only one there is.")
+        str | None, typer.Option(help="With --like: whose embeddings are compared; default: the only one there is.")
     ] = None,
     robot: Annotated[str | None, typer.Option(help="Only those of this robot.")] = None,
     session: Annotated[str | None, typer.Option(help="Only those of this session.")] = None,
@@ -101,18 +111,25 @@ def search(
     images: Annotated[Path | None, typer.Option(help="Folder for the images that were found.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find keyframes by the words of their subtask, or by the image of another keyframe."""
+    """Find keyframes by the words of their subtask, by an image, or by the image of another keyframe."""
     from memory_bank.store import Scope
 
-    if subtask is None and like is None:
-        raise ValueError("say what to search for: --subtask WORDS, or --like KEYFRAME")
+    if subtask is None and like is None and not image:
+        raise ValueError("say what to search for: --subtask WORDS, --image CAMERA=FILE, or --like KEYFRAME")
+    if like is not None and image:
+        raise ValueError("--like and --image both say what to look for: give one of them")
     scope = Scope(robot=robot, session=session, task=task, subtask=subtask)
     with _opened(store) as memory:
-        if like is None:
+        if like is None and not image:
             found: list[dict[str, Any]] = [asdict(one) for one in memory.keyframes(scope, limit)]
         else:
-            model = _model(memory, model)
-            hits = memory.search(memory.embedding_of(like, model), limit, model=model, scope=scope)
+            if image:
+                model, vector = _query(memory, image, planner, weights)
+            else:
+                assert like is not None
+                model = _model(memory, model)
+                vector = memory.embedding_of(like, model)
+            hits = memory.search(vector, limit, model=model, scope=scope)
             found = [asdict(hit.keyframe) | {"similarity": round(hit.similarity, 3)} for hit in hits]
         if images is not None:
             for one in found:
@@ -120,7 +137,37 @@ def search(
                     png = memory.images.read(one["key"], one["step"], number)
                     write_bytes(images / f"{one['id']}-{camera}.png", png)
     columns = ("id", "episode_id", "step", "at_s", "nominated", "subtask", "instruction")
-    _print(found, columns if like is None else ("similarity", *columns), as_json)
+    _print(found, columns if like is None and not image else ("similarity", *columns), as_json)
+
+
+@app.command("embed")
+def embed(
+    store: Store,
+    planner: Planner = "arena-planner",
+    weights: Weights = None,
+    robot: Annotated[str | None, typer.Option(help="Only keyframes of this robot.")] = None,
+) -> None:
+    """Embed the keyframes that have no embedding yet with the vision tower of a planner, for `search --image`.
+
+    After Ctrl-C the same command goes on. What a server has written since is embedded by running it again.
+    """
+    from memory_bank.store import Scope
+    from memory_bank.store.embedding import embed_missing, embeddable
+    from planner.tower_embedding import TowerEmbedder
+    from predimem.core.progress import Bar
+
+    with _opened(store) as memory:
+        if robot is not None:
+            with memory.database.reading() as read:
+                memory.robot_key(read, robot)
+        tower = TowerEmbedder(planner, weights)
+        keyframes, unfit = embeddable(memory, tower.model, tower.cameras, Scope(robot=robot))
+        with Bar(len(keyframes), "keyframes", "embedding") as bar:
+            for count in embed_missing(memory, keyframes, tower.model, tower.embed):
+                bar.add(count)
+        print(f"{tower.model}: {len(keyframes)} keyframes embedded")
+        if unfit:
+            print(f"{unfit} keyframes were left out: they do not show {' and '.join(tower.cameras)}")
 
 
 @app.command("export")
@@ -225,6 +272,29 @@ def _model(memory: MemoryStore, model: str | None) -> str:
     if model not in known:
         raise ValueError(f"--model: expected one of {', '.join(known) or '(the store has no embeddings)'}, got {model}")
     return model
+
+
+def _query(memory: MemoryStore, images: Sequence[str], planner: str, weights: str | None) -> tuple[str, Any]:
+    """The model and the vector of images, each CAMERA=FILE. Raises ValueError where the store has no such model."""
+    import numpy as np
+    from PIL import Image
+
+    from planner.tower_embedding import TowerEmbedder
+
+    shown = {}
+    for given in images:
+        camera, equals, file = given.partition("=")
+        if not equals:
+            raise ValueError(f"--image: expected CAMERA=FILE, got {given}")
+        with Image.open(file) as opened:
+            shown[camera] = np.asarray(opened.convert("RGB"))
+    tower = TowerEmbedder(planner, weights)
+    vector = tower.query(shown)
+    if tower.model not in memory.models():
+        raise ValueError(
+            f"the store has no embeddings of {tower.model}: make them with `predimem memory embed --planner {planner}`"
+        )
+    return tower.model, vector
 
 
 def _removed(removed: Any) -> None:

@@ -7,10 +7,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
-from memory_bank.store import open_store
+from memory_bank.store import NewKeyframe, open_store
 from predimem.cli import main
+from predimem.core.types import Frame
 from tests.memory_bank.store.made_up import image, play
 
 Run = Callable[..., str]
@@ -63,6 +66,41 @@ def test_list_show_and_search(run: Run, place: Path, tmp_path: Path) -> None:
     assert run("index", "--store", place) == "tower: 3 embeddings are searched exactly, which needs no index\n"
 
 
+def test_embed_and_search_by_image(run: Run, place: Path, tmp_path: Path) -> None:
+    """With the tower of a shipped planner. The keyframes of `place` have other cameras than it."""
+    cameras, steps = ("agentview_rgb", "eye_in_hand_rgb"), (0, 10, 20)
+    seen = {
+        (camera, step): np.random.default_rng([number, step]).integers(0, 256, (128, 128, 3), np.uint8)
+        for number, camera in enumerate(cameras)
+        for step in steps
+    }
+    store = open_store(place, sync=False)
+    key = store.begin("franka/1", "bring the cookies")
+    frames = [Frame(step, step / 20, {camera: seen[camera, step] for camera in cameras}) for step in steps]
+    store.keep_frames(key, [NewKeyframe(frame, "open drawer") for frame in frames[:2]])
+    files = {camera: tmp_path / f"{camera}.png" for camera in cameras}
+    for camera, file in files.items():
+        Image.fromarray(seen[camera, 10]).save(file)
+    wanted = ["--image", f"{cameras[0]}={files[cameras[0]]}"]
+    with pytest.raises(SystemExit):  # before there are embeddings
+        run("search", "--store", place, *wanted)
+    said = run("embed", "--store", place)
+    assert "2 keyframes embedded" in said and "3 keyframes were left out" in said
+    store.keep_frames(key, [NewKeyframe(frames[2], "open drawer")])
+    store.close()
+    assert "1 keyframes embedded" in run("embed", "--store", place, "--robot", "franka")  # what is new
+    assert "0 keyframes embedded" in run("embed", "--store", place)
+    both = [*wanted, "--image", f"{cameras[1]}={files[cameras[1]]}"]
+    for images in (wanted, both):
+        found = json.loads(run("search", "--store", place, *images, "--json"))
+        assert len(found) == 3 and found[0]["step"] == 10
+        assert found[0]["similarity"] > found[1]["similarity"] + 0.01
+    assert found[0]["similarity"] == pytest.approx(1.0, abs=0.002)  # all that it showed
+    for wrong in (f"wrist={files[cameras[0]]}", str(files[cameras[0]])):
+        with pytest.raises(SystemExit):
+            run("search", "--store", place, "--image", wrong)
+
+
 def test_export_import_delete_and_prune(run: Run, place: Path, tmp_path: Path) -> None:
     file, other = tmp_path / "monday.session", tmp_path / "other"
     said = run("export", "--store", place, "--robot", "arm", "--session", "monday", "--out", file)
@@ -85,7 +123,10 @@ def test_what_is_wrong_is_said_in_one_line(run: Run, place: Path, tmp_path: Path
         (("list", "--store", tmp_path / "nowhere"), "holds no memory store"),
         (("list", "--store", place, "--robot", "leg"), "knows no robot 'leg'; the last ones are: arm"),
         (("show", "--store", place, "--robot", "arm", "--session", "x"), "no session 'x'; the last ones are: tuesday"),
-        (("search", "--store", place), "say what to search for: --subtask WORDS, or --like KEYFRAME"),
+        (
+            ("search", "--store", place),
+            "say what to search for: --subtask WORDS, --image CAMERA=FILE, or --like KEYFRAME",
+        ),
         (("search", "--store", place, "--like", 99), "no keyframe 99 with an embedding of the model 'tower'"),
         (("search", "--store", place, "--like", 1, "--model", "x"), "--model: expected one of tower, got x"),
         (("import", place / "episodes.db", "--store", place), "is no session that"),
