@@ -123,7 +123,7 @@ def test_what_is_wrong_is_said_in_one_line(run: Run, place: Path, tmp_path: Path
         (("list", "--store", tmp_path / "nowhere"), "holds no memory store"),
         (("list", "--store", place, "--robot", "leg"), "knows no robot 'leg'; the last ones are: arm"),
         (("show", "--store", place, "--robot", "arm", "--session", "x"), "no session 'x'; the last ones are: tuesday"),
-        (
+            (("search", "--store", place), "say what to search for: --subtask WORDS, --image CAMERA=FILE, or --like"),
             ("search", "--store", place),
             "say what to search for: --subtask WORDS, --image CAMERA=FILE, or --like KEYFRAME",
         ),
