@@ -29,7 +29,17 @@ def test_jerk_is_told_apart_by_where_chunks_meet():
 
 def test_episodes_of_a_cell_are_one_row():
     line = {"task": "arena:1", "mode": "naive", "latency_ms": 100, "stale": 0.5, "held": 0.0}
-    lines = [line | {"success": s, "jerk": {"border": [4.0, 1], "within": [0.0, 0]}} for s in (True, False)]
+    line |= {"jerk": {"border": [4.0, 1], "within": [0.0, 0]}}
+    lines = [line | {"seed": seed, "success": seed == 1} for seed in (1, 2)]
     (row,) = rows(lines)
-    assert row[:5] == ["arena:1", "100", "naive", "2", "0.50"]
-    assert row[6:] == ["50.0 %", "0.0 %", "2.0000", "-"]
+    assert row == ["arena: 1", "100", "naive", "2", "0.50", "0.09 to 0.91", "50.0 %", "0.0 %", "2.000", "-"]
+
+
+def test_only_episodes_that_every_execution_played_are_counted():
+    line = {"task": "arena:1", "latency_ms": 100, "stale": 0.0, "held": 0.0, "success": True}
+    line |= {"jerk": {"border": [4.0, 1], "within": [0.0, 0]}}
+    played = [("naive", 1), ("naive", 2), ("guided", 2), ("guided", 3)]
+    assert [row[2:4] for row in rows([line | {"mode": mode, "seed": seed} for mode, seed in played])] == [
+        ["naive", "1"],
+        ["guided", "1"],
+    ]
