@@ -12,6 +12,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import AutoTokenizer, Qwen2Tokenizer, Qwen3VLForConditionalGeneration
+from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLVisionModel
 
 from planner.checkpoint import read_spec
 from planner.model import PrediMemForConditionalGeneration
@@ -70,6 +71,23 @@ def take_weights(base: Path, planner: Path) -> tuple[dict[str, Tensor], list[str
     return tower, [token for token in now if token not in before]
 
 
+def take_tower(tower: Qwen3VLVisionModel, planner: Path) -> dict[str, Tensor]:
+    """Give `tower` the weights of an exported planner's; its state, float32.
+
+    Raises PlannerCheckpointError if `planner` is no folder of an exported planner, and ConfigError for a tower of
+    another size.
+    """
+    read_spec(planner)
+    model = Qwen3VLForConditionalGeneration.from_pretrained(planner, dtype=torch.float32)
+    try:
+        tower.load_state_dict(model.model.visual.state_dict())
+    except RuntimeError as error:
+        raise ConfigError(
+            f"vision.from_planner: the tower of {planner} has another size than base.tiny says: {error}"
+        ) from error
+    return {name: tensor.clone() for name, tensor in tower.state_dict().items()}
+
+
 def claim_features(folder: Path, tower: dict[str, Tensor]) -> None:
     """Note in a folder of features which tower gave them, or check that it was this one.
 
@@ -82,4 +100,4 @@ def claim_features(folder: Path, tower: dict[str, Tensor]) -> None:
         return
     known = load_file(path)
     if known.keys() != tower.keys() or not all(torch.equal(known[name], tower[name]) for name in tower):
-        raise ConfigError(f"continue_from: {folder} belongs to another vision tower: choose another vision.directory")
+        raise ConfigError(f"{folder} belongs to another vision tower: choose another vision.directory")

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.checkpoint import PlannerSpec
-from planner.continuing import claim_features, extended_tokenizer, take_weights
+from planner.continuing import claim_features, extended_tokenizer, take_tower, take_weights
 from planner.dataset import split_episodes, training_episodes
 from planner.instructions import write_instructions
 from planner.model import PrediMemForConditionalGeneration
@@ -169,6 +169,10 @@ class _Run:
         hf_config = tiny_hf_config(config.base.tiny, processor.tokenizer, config.objective)
         tower: Any = PrediMemForConditionalGeneration(hf_config).visual
         folder = Path(config.vision.directory)
+        if config.vision.from_planner is not None:
+            taken = take_tower(tower, Path(config.vision.from_planner))
+            claim_features(folder, taken)
+            return taken
         scenes = None
         labels, frames, held_out = None, np.zeros((0, 0, 0, 3), np.uint8), np.zeros((0, 0, 0, 3), np.uint8)
         if not (folder / "vision.safetensors").is_file():

@@ -94,7 +94,8 @@ class HeadStudy:
         return merged(read_yaml(self.recipe), self.recipe_changes)
 
     def recipe_of(self, training: Training) -> dict[str, Any]:
-        """The config of one training, as plain data. A share of the demonstrations has a vision tower of its own."""
+        """The config of one training, as plain data. A share of the demonstrations has a vision tower of its own,
+        unless the tower is another planner's (`vision.from_planner`)."""
         changes: dict[str, Any] = {
             "out": str(Path(self.out) / "trainings" / training.name),
             "seed": training.seed,
@@ -102,9 +103,10 @@ class HeadStudy:
             "dataset": {"training_share": training.share},
         }
         if training.share < 1 and self.common.get("vision") is not None:
-            directory = self.train_config(replace(training, share=1.0)).vision
-            assert directory is not None
-            changes["vision"] = {"directory": f"{directory.directory}-share-{training.share:g}"}
+            vision = self.train_config(replace(training, share=1.0)).vision
+            assert vision is not None
+            if vision.from_planner is None:
+                changes["vision"] = {"directory": f"{vision.directory}-share-{training.share:g}"}
         return follow_memory(merged(self.common, changes))
 
     def train_config(self, training: Training) -> TrainConfig:

@@ -31,7 +31,7 @@ from predimem.core.files import AtomicWrite, write_json
 WEIGHTS, REPORT = "vision.safetensors", "vision.json"
 _LATER = {  # fields older reports lack
     **{"step_weight": 0.0, "scenes": None, "scene_share": 0.5, "scene_weight": 1.0},
-    "cell_weight": 4.0,
+    **{"cell_weight": 4.0, "from_planner": None},
 }
 
 
@@ -94,7 +94,7 @@ def pretrain_tower(
 def _load_tower(tower: Qwen3VLVisionModel, config: VisionConfig, folder: Path) -> dict[str, Tensor]:
     mend = f"choose another vision.directory, or delete {folder} to train the tower anew"
     if not (folder / REPORT).is_file():
-        raise ValueError(f"{folder} holds features for trainings that go on from a planner (continue_from): {mend}")
+        raise ValueError(f"{folder} holds features of a planner's tower (continue_from, vision.from_planner): {mend}")
     known = _LATER | json.loads((folder / REPORT).read_text())["config"] | {"directory": config.directory}
     if known != asdict(config):
         raise ValueError(f"{folder} holds a vision tower trained with another config: {mend}")

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class VisionConfig:
-    """How the tower is pretrained.
+    """How the tower is pretrained, or whose tower is taken.
 
     directory: where the tower is kept, for all planners that share it.
+    from_planner: the folder of an exported planner whose tower is taken as it is, or null. Nothing is pretrained then,
+        `directory` holds features alone, and the other fields do not count.
     palette_size: how many colours the palette has.
     present_pixels: a colour counts as present in a cell from this many pixels on.
     steps, batch_size, learning_rate, seed: as usual.
@@ -26,6 +28,7 @@ class VisionConfig:
     """
 
     directory: str = "runs/train/planner-vision"
+    from_planner: str | None = None
     palette_size: int = 32
     present_pixels: int = 5
     steps: int = 900

@@ -117,8 +117,35 @@ def test_features_of_another_tower_are_refused(planner, tmp_path):
 def test_no_tower_is_taken_from_a_folder_of_features(planner, tmp_path):
     path = continued(planner, tmp_path)
     _Run(replace(load_config(TrainConfig, path), out=str(tmp_path / "out"))).base()
-    with pytest.raises(ValueError, match="go on from a planner"):
+    with pytest.raises(ValueError, match="of a planner's tower"):
         _Run(replace(load_config(TrainConfig, path), continue_from=None, out=str(tmp_path / "other")))._vision()
+
+
+def of_the_tower(config: TrainConfig, planner: Path, out: Path) -> TrainConfig:
+    vision = replace(config.vision, from_planner=str(planner), directory=str(out / "features"))
+    return replace(config, vision=vision, episodes="nowhere", out=str(out), seed=7)
+
+
+def test_a_tower_alone_is_taken_without_pretraining(planner, tmp_path):
+    config = of_the_tower(load_config(TrainConfig, planner[0]), planner[1], tmp_path)
+    _Run(config).base()
+    before, now = weights(planner[1]), weights(tmp_path / "base")
+    same = {name: torch.equal(now[name].half(), before[name]) for name in before}
+    assert all(same[name] for name in same if name.startswith("model.visual."))
+    assert not same["model.language_model.embed_tokens.weight"]  # it begins anew, with another seed
+    assert not (tmp_path / "features" / "vision.json").exists()
+    with pytest.raises(ValueError, match="of a planner's tower"):
+        _Run(replace(config, vision=replace(config.vision, from_planner=None), out=str(tmp_path / "other")))._vision()
+
+
+def test_a_tower_of_another_size_or_of_no_planner_is_refused(planner, tmp_path):
+    config = load_config(TrainConfig, planner[0])
+    with pytest.raises(PlannerCheckpointError, match=r"no/planner/predimem.json not found"):
+        _Run(of_the_tower(config, Path("no/planner"), tmp_path)).base()
+    tiny = replace(config.base.tiny, vision_intermediate_size=config.base.tiny.vision_intermediate_size * 2)
+    wider = replace(config, base=replace(config.base, tiny=tiny))
+    with pytest.raises(ConfigError, match=r"vision.from_planner: the tower of .* has another size"):
+        _Run(of_the_tower(wider, planner[1], tmp_path)).base()
 
 
 @pytest.mark.parametrize(

@@ -84,8 +84,20 @@ def test_trainings_differ_in_what_the_study_says_alone(tmp_path: Path) -> None:
     assert replace(other, predictive_weight=0.0, out=full.out) == full and full.seed == 2
     fewer = study.train_config(Training(0.25, 0.0, 2))
     assert fewer.dataset.training_share == 0.25 and fewer.vision is not None and full.vision is not None
-    assert fewer.vision.directory == full.vision.directory + "-share-0.25"
-    assert replace(fewer, dataset=full.dataset, vision=full.vision, out=full.out) == full
+    assert fewer.vision == full.vision and fewer.vision.from_planner is not None
+    assert replace(fewer, dataset=full.dataset, out=full.out) == full
+    pretrained = study_of(tmp_path, recipe_changes={"vision": {"from_planner": None, "directory": "tower"}})
+    fewer = pretrained.train_config(Training(0.25, 0.0, 2))
+    assert fewer.vision is not None and fewer.vision.directory == "tower-share-0.25"
+
+
+def test_the_study_of_gaps_differs_in_the_times_alone() -> None:
+    gaps, head = (load_study(STUDIES / f"planner_{name}.yaml") for name in ("gaps", "head"))
+    training = Training(1.0, 0.1, 0)
+    ours, theirs = gaps.train_config(training), head.train_config(training)
+    assert ours.prompt.timestamps == "gaps" and theirs.prompt.timestamps == "relative"
+    assert replace(ours, prompt=theirs.prompt, out=theirs.out) == theirs
+    assert gaps.closed_loop == head.closed_loop and [t.seed for t in gaps.trainings] == [0, 1, 2]
 
 
 @pytest.mark.parametrize(
