@@ -101,6 +101,11 @@ class HostedMemory:
         if self.recalls:
             self._memory.recall(history)
 
+    @property
+    def admission(self) -> Any:
+        """What its gate decided in this episode (`memory_bank.retrieval.SessionMemory.admission`); None without one."""
+        return getattr(self._memory, "admission", None)
+
     def note_subtask(self, subtask: str) -> None:
         if self._notes_subtasks:
             self._memory.note_subtask(subtask)

@@ -8,6 +8,7 @@ one. The forward pass is in `planner.forward`.
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -231,9 +232,12 @@ def load_planner(
 
     Raises PlannerCheckpointError if the folder, a file or a weight is missing, or a file is truncated.
     """
-    with stage("loading the planner"):
+    with _ONE_AT_A_TIME, stage("loading the planner"):
         model, processor, spec = _load(Path(path), device, dtype, threads, spec)
         return QwenPlanner(model, processor, spec, caches, constrained)
+
+
+_ONE_AT_A_TIME = threading.Lock()  # transformers cannot load two models in two threads at once
 
 
 def _load(

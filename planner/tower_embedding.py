@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from PIL import Image
 
 from predimem.core.types import Frame
 from predimem.core.weight_files import weights_folder, weights_hash
@@ -42,14 +43,22 @@ class TowerEmbedder:
         self.cameras = tuple(planner.spec.prompt.cameras)
         self.model = f"{Path(weights).name}-{weights_hash(folder)[:8]}"
 
-    def query(self, images: Mapping[str, np.ndarray]) -> np.ndarray:
+    def query(self, images: Mapping[str, np.ndarray], size: tuple[int, int]) -> np.ndarray:
         """float32 [D] for a search by the images of some cameras, uint8 [H, W, 3]; the other cameras do not count.
 
-        Raises ValueError for no image, or one of another camera.
+        size: [height, width] of the keyframes that are searched; the images are brought to it. Raises ValueError for no
+        image, or one of another camera.
         """
         if not images or not set(images) <= set(self.cameras):
             raise ValueError(f"expected images of {' or '.join(self.cameras)}, got {', '.join(images) or 'none'}")
-        any_image = next(iter(images.values()))
-        frame = Frame(0, 0.0, {camera: images.get(camera, any_image) for camera in self.cameras})
+        sized = {camera: _resized(image, size) for camera, image in images.items()}
+        any_image = next(iter(sized.values()))
+        frame = Frame(0, 0.0, {camera: sized.get(camera, any_image) for camera in self.cameras})
         parts = self.embed([frame])[0].reshape(len(self.cameras), -1)  # one part for each camera: `QwenPlanner.embed`
         return (parts * np.array([[camera in images] for camera in self.cameras])).ravel()
+
+
+def _resized(image: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    if image.shape[:2] == tuple(size):
+        return image
+    return np.asarray(Image.fromarray(image).resize((size[1], size[0]), Image.Resampling.BICUBIC))

@@ -38,4 +38,5 @@ def _session(store: MemoryStore, keyframes: list[StoredKeyframe], now_s: float) 
         instruction=last.instruction,
         frames=tuple(store.frame(keyframe.key, keyframe.step) for keyframe in keyframes),
         robot=last.robot,
+        episode_id=last.episode_id,
     )

@@ -19,7 +19,12 @@ def check_planner_recipe(config: Path, episodes: str | None, out: str | None) ->
     if not (folder / "data" / "train.jsonl").is_file():
         _check_episodes(episodes or recipe.get("episodes"))
     if not (folder / "base").is_dir():
-        _check_episodes(_part(recipe, "vision").get("scenes"))
+        vision = _part(recipe, "vision")
+        tower = vision.get("from_planner")
+        if tower is None:
+            _check_episodes(vision.get("scenes"))
+        else:
+            _check_place("vision.from_planner", tower)
         _check_start(recipe)
 
 
@@ -48,6 +53,9 @@ def _check_episodes(folders: Any) -> None:
 
 def _check_start(recipe: dict[str, Any]) -> None:
     for name in ("continue_from", "init_from"):
-        place = recipe.get(name)
-        if isinstance(place, str) and not Path(place).exists():
-            raise WeightsError(f"{name}: there is nothing at {place}, where the weights to start from should be")
+        _check_place(name, recipe.get(name))
+
+
+def _check_place(name: str, place: Any) -> None:
+    if isinstance(place, str) and not Path(place).exists():
+        raise WeightsError(f"{name}: there is nothing at {place}, where the weights to start from should be")

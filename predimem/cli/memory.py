@@ -289,12 +289,18 @@ def _query(memory: MemoryStore, images: Sequence[str], planner: str, weights: st
         with Image.open(file) as opened:
             shown[camera] = np.asarray(opened.convert("RGB"))
     tower = TowerEmbedder(planner, weights)
-    vector = tower.query(shown)
     if tower.model not in memory.models():
         raise ValueError(
             f"the store has no embeddings of {tower.model}: make them with `predimem memory embed --planner {planner}`"
         )
-    return tower.model, vector
+    return tower.model, tower.query(shown, _image_size(memory, tower.cameras))
+
+
+def _image_size(memory: MemoryStore, cameras: Sequence[str]) -> tuple[int, int]:
+    """[height, width] of the newest keyframe with these cameras."""
+    newest = next(k for k in memory.keyframes() if set(cameras) <= set(k.cameras))
+    height, width, _ = memory.frame(newest.key, newest.step).images[cameras[0]].shape
+    return height, width
 
 
 def _removed(removed: Any) -> None:

@@ -59,6 +59,7 @@ class PastSession:
     embeddings: float32 [F, D], what the planner's frozen vision tower makes of the frames; None where that has still
         to be worked out.
     relevant: whether it shows what the episode needs, which benchmarks know and only the oracle row looks at.
+    episode_id: the episode of the memory store that it was read from; empty for others.
     """
 
     name: str
@@ -69,6 +70,7 @@ class PastSession:
     person: str = ""
     embeddings: np.ndarray | None = None
     relevant: bool = False
+    episode_id: str = ""
 
 
 @dataclass(frozen=True, eq=False)

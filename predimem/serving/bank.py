@@ -9,6 +9,8 @@ import numpy as np
 
 from memory_bank import MemoryBank, MemoryConfig, RecentWindow, make_memory
 from memory_bank.own import HostedMemory
+from memory_bank.retrieval.gate import Admission
+from memory_bank.retrieval.memory import NOTHING
 from memory_bank.store import MemoryStore, StoredEpisode, StoredPlan
 from predimem.core.types import Frame, History, MemorySnapshot, Observation, Plan
 
@@ -46,6 +48,12 @@ class SessionBank:
         """After `reset`, before the first observation."""
         if isinstance(self._memory, HostedMemory):
             self._memory.recall(history)
+
+    @property
+    def admission(self) -> Admission | None:
+        """Which earlier session is shown in this episode, and why; None where none was looked for."""
+        found = self._memory.admission if isinstance(self._memory, HostedMemory) else None
+        return found if isinstance(found, Admission) and found is not NOTHING else None
 
     def announce(self, steps: tuple[int, ...], kept: Iterable[int] = ()) -> None:
         """Nominations for the next `nominate` to count. kept: the steps whose images were stored with them."""

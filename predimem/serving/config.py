@@ -142,6 +142,8 @@ class StateConfig:
     trajectory: the state, the action and the wall-clock time of every observation are kept too, for looking at them.
     days, gib, episodes, episodes_per_robot: how long they are kept (`memory_bank.store.Retention`); null: no limit.
     journal: of the folder's database: `wal`, or `rollback` where processes of several machines share the folder.
+    embed: the planner whose frozen vision tower gives every kept keyframe an embedding, such as `arena-planner`, in the
+    background, so that keyframes are found by image; null: none (`predimem memory embed` does it afterwards).
     """
 
     FORMER_NAMES: ClassVar[dict[str, str]] = {"picture_every_steps": "image_every_steps"}
@@ -156,6 +158,7 @@ class StateConfig:
     episodes: int | None = None
     episodes_per_robot: int | None = None
     journal: Literal["wal", "rollback"] = "wal"
+    embed: str | None = None
 
     def __post_init__(self) -> None:
         if self.image_every_steps < 1:

@@ -18,6 +18,7 @@ from predimem.core.types import Frame, MemorySnapshot, Observation
 from predimem.serving import robomme, wire
 from predimem.serving.accounts import accounted
 from predimem.serving.config import ServeConfig
+from predimem.serving.embedding import BackgroundEmbedding
 from predimem.serving.metadata import metadata
 from predimem.serving.metrics import Metrics, gpu_memory_bytes
 from predimem.serving.parts import Parts
@@ -48,12 +49,13 @@ class Engine:
         self.metrics = Metrics()
         self.metadata = metadata(config, served)
         self.store = None if config.state.place is None else open_state(config.state.place, config.state)
+        self.embedding = self._make_embedding()
         self.draining = False
         self.began_s = time.monotonic()
         self._process: PlannerProcess | None = None
         self._policy = SharedPolicy(served.policy, config.limits.queued_s1, config.s1_batches, self.metrics)
         self._planner = self._make_planner()
-        parts = Parts(config, served, self._policy, self._planner, self.store, self.metrics)
+        parts = Parts(config, served, self._policy, self._planner, self.store, self.metrics, self.embedding)
         self.sessions = Sessions(lambda episode_id: Session(episode_id, parts), config.limits)
         self.warm = False
         self._watch()
@@ -64,6 +66,8 @@ class Engine:
         robot, deadline_s = self.served.robot, time.monotonic() + 600
         images = {name: np.zeros((*robot.image_size, 3), np.uint8) for name in robot.cameras}
         blank = Observation(0, images, np.zeros(robot.state_dim, np.float32))
+        if self.embedding is not None:
+            self.embedding.start()
         self._policy.infer(blank, self.served.example_prompt(self.config.robot), deadline_s)
         if self._process is not None:
             self._process.start()
@@ -108,6 +112,8 @@ class Engine:
         self.sessions.close()
         self._planner.close()
         self._policy.close()
+        if self.embedding is not None:
+            self.embedding.close()
         if self.store is not None:
             self.store.close()
 
@@ -164,6 +170,11 @@ class Engine:
             raise Refusal("order", "there is no such episode to end: it was not begun here, or is not kept any more")
         last = max((plan.step for plan in stored.plans), default=None)
         return Ended(stored.episode_id, last, stored.outcome or outcome), stored.outcome is None
+
+    def _make_embedding(self) -> BackgroundEmbedding | None:
+        if self.store is None or (planner := self.config.state.embed) is None:
+            return None
+        return BackgroundEmbedding(self.store, planner, self.config.models.weights, self.served.robot)
 
     def _make_planner(self) -> SharedPlanner:
         config, served = self.config, self.served

@@ -25,10 +25,11 @@ def open_page(engine: Healthy, path: str) -> Page | None:
     return routes.shell(path)
 
 
-def page(engine: Engine, path: str) -> Page:
-    """What is told to those who may connect."""
+def page(engine: Engine, address: str) -> Page:
+    """What is told to those who may connect. address: the path as it was sent, with what is asked behind `?`."""
+    path, _, asked = address.partition("?")
     if path == "/metrics":
         return Page(200, "text/plain; version=0.0.4; charset=utf-8", engine.metrics.page())
     if path == "/status.json":
         return Page(200, "application/json", json.dumps(status(engine)).encode())
-    return routes.data(engine, path) or Page(404, TEXT, b"there is no such page\n")
+    return routes.data(engine, path, asked) or Page(404, TEXT, b"there is no such page\n")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from memory_bank.store import MemoryStore
 from predimem.agent.clock import Clock
 from predimem.serving.config import ServeConfig
+from predimem.serving.embedding import BackgroundEmbedding
 from predimem.serving.metrics import Metrics
 from predimem.serving.planners import SharedPlanner
 from predimem.serving.policies import SharedPolicy
@@ -37,6 +38,7 @@ class Parts:
     planner: SharedPlanner
     store: MemoryStore | None
     metrics: Metrics
+    embedding: BackgroundEmbedding | None = None
 
     def doubt(self, prompt: str) -> str | None:
         """Why the planner may not know this task; None where it does. Raises Refusal where such tasks are refused."""

@@ -160,7 +160,7 @@ class PolicyServer:
             return _response(found)
         refused = self._access.refusal(request.headers)
         if refused is None and plain:
-            return _response(await self._made(connection, path))
+            return _response(await self._made(connection, request.path))
         if refused is None:
             if path != "/":
                 refused = 404, "robots connect to /"

@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from memory_bank.retrieval import Admission
 from memory_bank.retrieval.from_store import history_of
-from memory_bank.store import NotOwner, StoredEpisode, StoredFailure, robot_of
+from memory_bank.store import NotOwner, StoredEpisode, StoredFailure, StoreError, robot_of
 from predimem.agent.dual_system import DualSystemAgent
 from predimem.agent.worker import PlannerWorker
 from predimem.core.types import Frame, MemorySnapshot, Observation, Plan, Tick
+from predimem.serving import recalled
 from predimem.serving.bank import SessionBank, restore
 from predimem.serving.hold import Hold
 from predimem.serving.parts import Parts
@@ -44,6 +46,8 @@ class Session:
         self._lock = threading.Lock()
         self._instruction: str | None = None
         self._key: int | None = None  # of the store
+        self._robot = ""
+        self._recalled: Admission | None = None  # that was told last
         self._last_image_step: int | None = None  # the last one of which the store keeps images
         self._standing = Standing()
         self._planned_step: int | None = None  # at which a plan arrived last, or the first one without
@@ -122,9 +126,10 @@ class Session:
         warning = self._parts.doubt(prompt)
         self._planner.call_off()  # an answer to the episode before
         self._agent.reset(prompt, self.episode_id)
+        self._robot = stored.robot if stored is not None else request.robot_id or robot_of(self.episode_id)
+        self._recalled = None
         if store is not None and self._bank.recalls:
-            robot = stored.robot if stored is not None else request.robot_id or robot_of(self.episode_id)
-            self._agent.recall(history_of(store, robot, without_episode=self.episode_id, most=EARLIER))
+            self._agent.recall(history_of(store, self._robot, without_episode=self.episode_id, most=EARLIER))
         self.watch.begin()
         self._planner.go_on()
         self._hold.release()
@@ -220,6 +225,23 @@ class Session:
             self._planned_step = tick.step
         elif self._planned_step is None:
             self._planned_step = tick.step
+        self._tell_recalled()
+
+    def _tell_recalled(self) -> None:
+        """To those who watch, and as a note in the store, once for each decision. It is for people alone, so a fault is
+        logged."""
+        admission, store = self._bank.admission, self._parts.store
+        if admission is None or admission is self._recalled:
+            return
+        self._recalled = admission
+        self.watch.note_recalled(recalled.plain(admission))
+        if store is None:
+            return
+        try:
+            store.note(recalled.in_words(admission), self._robot, None, self.episode_id, recalled.AUTHOR)
+        except (OSError, StoreError):
+            log.exception("what was recalled cannot be noted", extra={"episode_id": self.episode_id})
+            self._parts.metrics.store_errors.inc()
 
     def _keep(self, snapshot: MemorySnapshot, plan: Plan, latency_s: float) -> None:
         """On disk before it is used; called by the planner's thread of this session."""
@@ -237,6 +259,8 @@ class Session:
                 threading.Thread(target=self.close, name="close-session", daemon=True).start()
                 raise
             self._parts.metrics.store_latency.observe(time.perf_counter() - began_s)
+            if kept and self._parts.embedding is not None:
+                self._parts.embedding.wake()
         if plan.error is None:
             self._bank.announce(plan.keyframe_steps, kept)
         self.keep_trajectory(TRAJECTORY_ROWS, TRAJECTORY_S)

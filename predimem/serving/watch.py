@@ -101,6 +101,7 @@ class EpisodeWatch:
             self._steps: deque[tuple[float, int]] = deque(maxlen=1000)
             self._taken_s = time.monotonic()
             self._rows.clear()
+            self._recalled: dict[str, Any] | None = None
             self._observations, self._s1, self._s2 = _Rate(), _Rate(), _Rate()
 
     def resume(self, stored: StoredEpisode) -> None:
@@ -111,6 +112,11 @@ class EpisodeWatch:
                 self._note_subtask(plan.step, plan.subtask)
                 self._confidence = plan.confidence
             self._answers.extend(answers_of(stored))
+
+    def note_recalled(self, recalled: dict[str, Any]) -> None:
+        """What was looked up in earlier sessions (`predimem.serving.recalled.plain`)."""
+        with self._lock:
+            self._recalled = recalled
 
     def note(self, tick: Tick, state: np.ndarray, action: np.ndarray, nominations: Nominations = ()) -> None:
         """One observation was answered. nominations: those behind each keyframe, as the memory bank gives them."""
@@ -192,6 +198,7 @@ class EpisodeWatch:
                 "slow": self._slowness(),
                 "spans": list(self._spans),
                 "answers": [answer.numbers() for answer in self._answers],
+                "recalled": self._recalled,
                 "said": [answer.plain() for answer in list(self._answers)[-SAID:]],
                 "observations_hz": self._observations.hz(now),
                 "s1_hz": self._s1.hz(now),

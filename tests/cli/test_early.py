@@ -87,3 +87,14 @@ def test_weights_to_start_from(tmp_path):
     for check in (lambda: check_actor_recipe(recipe, None), lambda: check_planner_recipe(recipe, None, None)):
         with pytest.raises(WeightsError, match="continue_from: there is nothing at"):
             check()
+
+
+def test_a_tower_that_is_taken_needs_no_scenes(tmp_path):
+    (tmp_path / "seed0000001000.h5").touch()
+    recipe = tmp_path / "recipe.yaml"
+    vision = f"vision: {{scenes: {tmp_path}/none, from_planner: "
+    recipe.write_text(f"episodes: {tmp_path}\n{vision}{tmp_path}}}\n")
+    check_planner_recipe(recipe, None, None)
+    recipe.write_text(f"episodes: {tmp_path}\n{vision}{tmp_path}/planner}}\n")
+    with pytest.raises(WeightsError, match=r"vision\.from_planner: there is nothing at"):
+        check_planner_recipe(recipe, None, None)

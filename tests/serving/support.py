@@ -12,7 +12,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -36,6 +36,11 @@ MEMORY = MemoryConfig(recent_window=2, cluster_gap_steps=1)
 HORIZON = 8
 
 
+def mark_of(images: Mapping[str, np.ndarray]) -> int:
+    """The red value of the first camera's first pixel."""
+    return int(next(iter(images.values()))[0, 0, 0])
+
+
 class MarkPlanner:
     """The subtask is the red value of the newest image; values from 200 on are nominated as keyframes.
 
@@ -47,7 +52,7 @@ class MarkPlanner:
         self._delay_s = delay_s
 
     def plan(self, snapshot: MemorySnapshot) -> Plan:
-        marks = {frame.step: int(frame.images[CAMERAS[0]][0, 0, 0]) for frame in snapshot.recent}
+        marks = {frame.step: mark_of(frame.images) for frame in snapshot.recent}
         newest = marks[snapshot.step]
         time.sleep(1.0 if newest == 100 else self._delay_s)
         if newest == 101:
@@ -55,9 +60,14 @@ class MarkPlanner:
         if newest == 102:
             os.kill(os.getpid(), signal.SIGKILL)
         nominated = tuple(step for step, mark in marks.items() if mark >= 200)
-        earlier = [int(f.images[CAMERAS[0]][0, 0, 0]) for past in snapshot.past_sessions for f in past.frames]
+        earlier = [mark_of(frame.images) for past in snapshot.past_sessions for frame in past.frames]
         after = f" after {earlier[-1]}" if earlier else ""
         return Plan(snapshot.episode_id, snapshot.step, f"mark {newest}{after}", nominated, "{}")
+
+
+def gated_sessions(config: MemoryConfig) -> SessionMemory:
+    """A memory that shows the session that the default gate admits, by the shipped tower."""
+    return SessionMemory(config, embedder="planner.tower_embedding:tower")
 
 
 def all_sessions(config: MemoryConfig) -> SessionMemory:
@@ -79,7 +89,7 @@ class StepPolicy:
         chunks = []
         for observation, subtask in zip(observations, subtasks, strict=True):
             steps = observation.step + np.arange(HORIZON, dtype=np.float32)
-            marks = np.full(HORIZON, observation.images[CAMERAS[0]][0, 0, 0], np.float32)
+            marks = np.full(HORIZON, mark_of(observation.images), np.float32)
             chunks.append(ActionChunk(observation.step, np.stack([steps, marks], 1), subtask))
         return chunks
 
@@ -90,10 +100,13 @@ def small_models(
     policy_s: float = 0.0,
     tasks: Sequence[str] = (),
     own_memory: str | None = None,
+    cameras: Sequence[str] = CAMERAS,
+    side: int = SIDE,
 ) -> Served:
     make = partial(MarkPlanner, planner_s) if planner else None
     memory = replace(MEMORY, implementation=own_memory)
-    return Served(ROBOT, StepPolicy(policy_s), make, memory, {"actor": "0" * 16}, KnownTasks(tuple(tasks)))
+    robot = RobotSpec(tuple(cameras), (side, side), ROBOT.state_dim, ROBOT.action_dim)
+    return Served(robot, StepPolicy(policy_s), make, memory, {"actor": "0" * 16}, KnownTasks(tuple(tasks)))
 
 
 def small_config(**changes: Any) -> dict[str, Any]:
@@ -102,9 +115,9 @@ def small_config(**changes: Any) -> dict[str, Any]:
     return {"robot": {"hold": [-1.0, 0.0], "hold_keeps": [], "example_prompt": "do it"}, "port": 0} | changes
 
 
-def observe(mark: int = 7, **fields: Any) -> dict[str, Any]:
+def observe(mark: int = 7, cameras: Sequence[str] = CAMERAS, side: int = SIDE, **fields: Any) -> dict[str, Any]:
     """An observation whose images show `mark`."""
-    images = {name: np.full((SIDE, SIDE, 3), mark, np.uint8) for name in CAMERAS}
+    images = {name: np.full((side, side, 3), mark, np.uint8) for name in cameras}
     return {**images, "state": np.zeros(3, np.float32), "prompt": "do it", **fields}
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from openpi_client.websocket_client_policy import WebsocketClientPolicy
+from PIL import Image
 from playwright.sync_api import sync_playwright
 
 from tests.needs import find_browser
@@ -24,6 +25,7 @@ pytestmark = pytest.mark.needs("browser")
 PATIENCE_MS = 120_000  # browsers are slow on machines that are busy
 KEY = "a key of sixteen+ characters"
 CAMERAS = ("base_camera", "hand_camera")
+TOWER_CAMERAS = ("agentview_rgb", "eye_in_hand_rgb")  # of the shipped tower that embeds keyframes
 
 
 @pytest.fixture(scope="module")
@@ -300,3 +302,49 @@ def test_what_is_not_kept_is_said(page: Any, tmp_path: Path) -> None:
         ask_until(client, lambda reply: bool(reply["subtask"]), **observe(7, episode_id="arm"), step=0)
         page.goto(f"http://127.0.0.1:{server.port}/#/past/arm")
         wait(page, lambda: "No state and no actions" in words(page, ".motion"), "why there are no plots")
+
+
+def test_memory_is_searched_by_image_and_a_robot_shows_its_sessions(page: Any, tmp_path: Path) -> None:
+    models = {"cameras": TOWER_CAMERAS, "side": 128, "own_memory": "tests.serving.support:gated_sessions"}
+    state = {"dir": str(tmp_path / "state"), "embed": "arena-planner", "image_every_steps": 1000}
+    with small_server(tmp_path, models, state=state) as server:
+        client = WebsocketClientPolicy("127.0.0.1", server.port)
+        for episode, mark in (("arm/1", 210), ("arm/2", 250)):
+            show: Any = {"episode_id": episode, **observe(mark, TOWER_CAMERAS, 128)}
+            reply = ask_until(client, lambda reply, mark=mark: f"mark {mark}" in reply["subtask"], **show, step=0)
+            client.infer({**show, "step": reply["step"] + 1})
+
+        page.goto(f"http://127.0.0.1:{server.port}/#/live/arm%2F2")
+        wait(page, lambda: page.locator(".recalled tbody tr").count() == 1, "the earlier session that is shown")
+        assert "The planner sees one: similarity" in words(page, ".recalled > p")
+        assert "arm/1/arm/1" in words(page, ".recalled tbody tr")
+
+        page.locator("#search").click()
+        labels = page.locator(".results .label")
+        wait(page, lambda: "mark 210" in labels.all_inner_texts(), "all keyframes, the oldest among them")
+        wait(page, lambda: loaded(page, ".results"), "their images")
+        page.get_by_label("Words of a subtask").fill("after")
+        wait(page, lambda: set(labels.all_inner_texts()) == {"mark 250 after 210"}, "those with these words")
+        page.get_by_label("Words of a subtask").fill("")
+        picture = tmp_path / "picture.png"
+        Image.fromarray(np.full((400, 300, 3), 210, np.uint8)).save(picture)
+        attach, similar = page.get_by_label("An image"), page.locator(".results .found", has_text="similarity")
+
+        def found() -> bool:  # keyframes are embedded some seconds after they were kept
+            attach.set_input_files(picture)
+            page.wait_for_timeout(500)
+            return "mark 250 after 210" in labels.all_inner_texts() and similar.count() > 1
+
+        wait(page, found, "what looks like the image")
+        wait(page, lambda: page.locator(".drop img").evaluate("image => image.naturalWidth > 0"), "the image itself")
+        assert words(page, ".results .label") == "mark 210"
+        attach.set_input_files(tmp_path / "serve-0.log")
+        wait(page, lambda: "no image that this browser can read" in words(page, "[role=status].quiet"), "a reason")
+
+        page.locator("#robots a").click()
+        wait(page, lambda: page.locator("article.robot section").count() == 2, "the sessions")
+        wait(page, lambda: loaded(page, "article.robot"), "their keyframes")
+        assert "retrieval shown: arm/1/arm/1" in " ".join(words(page, ".notes").split())
+        page.locator("article.robot .found").first.click()
+        wait(page, lambda: page.locator("h1").inner_text() == "do it", "the episode")
+        assert "shown: arm/1/arm/1" in words(page, ".notes")

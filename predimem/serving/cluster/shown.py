@@ -19,8 +19,9 @@ METRICS = "text/plain; version=0.0.4; charset=utf-8"
 _LIVE_EPISODE = re.compile(r"/page/live/([^/]+?)(?:\.json|/.+)")
 
 
-def page(gateway: Gateway, path: str) -> Page:
+def page(gateway: Gateway, address: str) -> Page:
     """As `pages.page`. Replicas share the store, so any of them shows what is past."""
+    path = address.partition("?")[0]
     if path == "/status.json":
         ready, state = gateway.health()
         return json_page({"ready": ready, "state": state, "replicas": gateway.reports()})
@@ -32,7 +33,7 @@ def page(gateway: Gateway, path: str) -> Page:
     if path == "/page/live.json":
         return json_page({"overview": _overview(gateway)})
     if path.startswith("/page/"):
-        return _of_one(gateway, path)
+        return _of_one(gateway, path, address)
     return missing("there is no such page")
 
 
@@ -59,11 +60,11 @@ class _Collected:
         return self._families
 
 
-def _of_one(gateway: Gateway, path: str) -> Page:
+def _of_one(gateway: Gateway, path: str, address: str) -> Page:
     """A page of one replica: that of the episode where it is about one that is played."""
     asked = _LIVE_EPISODE.fullmatch(path)
     handle = gateway.replicas.options(session_id=unquote(asked[1])) if asked else gateway.replicas
-    _, found = handle.page.remote(path).result(timeout_s=ASK_S)
+    _, found = handle.page.remote(address).result(timeout_s=ASK_S)
     if asked and path.endswith(".json") and found.status == 200:
         return json_page(json.loads(found.body) | {"overview": _overview(gateway)})
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
@@ -38,7 +38,8 @@ def past_episode(engine: Engine, episode_id: str) -> Page:
     nominated steps, text, error], where subtask, text and error are places in `words`.
     keyframes: [first step, steps held from then on]; clusters: see `ClusterChange.plain`.
     images: steps with images. clock: [step, seconds since 1970].
-    Steps are those of the observations that the planner decided on.
+    Steps are those of the observations that the planner decided on. notes: what was written about the episode, such as
+    which earlier session was shown (`predimem.serving.recalled`).
     """
     stored = None if engine.store is None else engine.store.find(episode_id)
     if stored is None or engine.store is None:
@@ -83,6 +84,8 @@ def past_episode(engine: Engine, episode_id: str) -> Page:
             "cameras": sorted(engine.served.robot.cameras),
             "clock": _clock(stored, rows),
             "trajectory": rows is not None,
+            "robot": stored.robot,
+            "notes": [asdict(n) for n in engine.store.notes(stored.robot) if n.episode_id == episode_id],
         }
     )
 

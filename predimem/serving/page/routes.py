@@ -18,6 +18,8 @@ from predimem.serving.engine import Engine
 from predimem.serving.http_reply import FOREVER, TEXT, Page, json_page, missing
 from predimem.serving.page.live import live_episode, live_image, live_trajectory, overview
 from predimem.serving.page.past import past_episode, past_episodes, past_image, past_recording, past_trajectory
+from predimem.serving.page.robots import robot, robots
+from predimem.serving.page.search import search
 
 log = logging.getLogger(__name__)
 STATIC = Path(__file__).parent / "static"
@@ -35,6 +37,7 @@ _PAST = re.compile(r"/page/past/([^/]+)\.json")
 _PAST_IMAGE = re.compile(rf"/page/past/{_NUMBER}/{_NUMBER}/(\d)\.png")
 _PAST_ROWS = re.compile(rf"/page/past/{_NUMBER}/trajectory")
 _RECORDING = re.compile(r"/page/past/([^/]+)\.rrd")
+_ROBOT = re.compile(r"/page/robots/([^/]+)\.json")
 _STATIC = re.compile(r"/page/static/([0-9a-f]{12})/([a-z]+\.[a-z]+)")
 
 
@@ -49,10 +52,11 @@ def shell(path: str) -> Page | None:
     return found if found is not None and asked[1] == version else missing("reload the page")
 
 
-def data(engine: Engine, path: str) -> Page | None:
-    """What the page shows; None: not a part of it. `path` as it was sent, with its percent signs."""
+def data(engine: Engine, path: str, asked: str = "") -> Page | None:
+    """What the page shows; None: not a part of it. `path` and `asked`, what stood behind its `?`, as they were sent,
+    with their percent signs."""
     try:
-        return _data(engine, path)
+        return search(engine, asked) if path == "/page/search.json" else _data(engine, path)
     except (OSError, sqlite3.Error):
         log.exception("the store cannot be read")
         return Page(503, TEXT, b"the store cannot be read\n")
@@ -63,6 +67,10 @@ def _data(engine: Engine, path: str) -> Page | None:
         return json_page({"overview": overview(engine)})
     if path == "/page/past.json":
         return past_episodes(engine)
+    if path == "/page/robots.json":
+        return robots(engine)
+    if asked := _ROBOT.fullmatch(path):
+        return robot(engine, unquote(asked[1]))
     if asked := _LIVE.fullmatch(path):
         return live_episode(engine, unquote(asked[1]))
     if asked := _LIVE_IMAGE.fullmatch(path):

@@ -6,6 +6,7 @@ import { Charts, Rows } from "./charts.js";
 import { h, text } from "./dom.js";
 import { Filmstrip, enlarge } from "./filmstrip.js";
 import { show } from "./images.js";
+import { Recalled } from "./recalled.js";
 import { hash } from "./sidebar.js";
 import { linkButton, recordingButton } from "./share.js";
 import { Timeline } from "./timeline.js";
@@ -54,6 +55,7 @@ export class LiveView {
     this.timeline = new Timeline();
     this.charts = new Charts();
     this.answers = new Answers();
+    this.recalled = new Recalled();
     this.rows = new Rows();
     this.asked = -Infinity;
     const address = (step, camera) => this.image(step, camera);
@@ -79,6 +81,7 @@ export class LiveView {
       ),
       h("section", { class: "card" }, h("h2", {}, "Subtasks, confidence, keyframes"), this.timeline.element),
       (this.bank = h("section", { class: "card" }, h("h2", {}, "Keyframe bank ", this.count), this.film.element)),
+      this.recalled.element,
       this.answers.element,
       this.charts.motion,
       this.charts.speed,
@@ -137,6 +140,7 @@ export class LiveView {
     const clusters = clustersAt(episode.clusters, episode.step);
     this.why.draw(clusters, episode.keyframes);
     this.film.draw(episode.keyframes, null, clusters);
+    this.recalled.draw(episode.recalled);
     this.answers.draw(episode.said.toReversed());
     text(this.count, episode.keyframes.length ? String(episode.keyframes.length) : "");
   }

@@ -4,7 +4,9 @@ import { Failed, Refused, json, liveAddress, pastAddress, useKey } from "./api.j
 import { h, list, text } from "./dom.js";
 import { LiveView } from "./live.js";
 import { PastView } from "./past.js";
-import { drawLive, drawPast, hash } from "./sidebar.js";
+import { RobotView } from "./robot.js";
+import { SearchView } from "./search.js";
+import { drawLive, drawPast, drawRobots, hash } from "./sidebar.js";
 
 const EVERY_MS = 300; // between two looks at a live episode
 const PATIENT_MS = 1500; // where nothing live is shown
@@ -13,7 +15,7 @@ const byId = (id) => document.getElementById(id);
 
 let view = null;
 let route = { kind: "", id: "", step: null };
-let past = { episodes: [], asked: -Infinity };
+let past = { episodes: [], robots: [], asked: -Infinity };
 let overview = null;
 
 function readRoute() {
@@ -67,6 +69,10 @@ async function look() {
   } else if (live) {
     if (overview.keeps) location.replace(hash("past", live));
     else message("This session has ended", "Nothing of it is kept, since the server runs without --state-dir.");
+  } else if (route.kind === "robot") {
+    if (view?.robot !== route.id) show(new RobotView(route.id));
+  } else if (route.kind === "search") {
+    if (!(view instanceof SearchView)) show(new SearchView());
   } else if (route.kind !== "past") welcome();
 }
 
@@ -89,12 +95,14 @@ async function openPast() {
 
 async function tick() {
   if (performance.now() - past.asked > PAST_EVERY_MS) {
-    past = { episodes: await json("/page/past.json"), asked: performance.now() };
+    const [episodes, robots] = await Promise.all([json("/page/past.json"), json("/page/robots.json")]);
+    past = { episodes, robots, asked: performance.now() };
   }
   await look();
   if (route.kind === "past" && view?.episode?.id !== route.id && !view?.message) await openPast();
   drawLive(overview.sessions, route);
   drawPast(past.episodes, overview.keeps, route);
+  drawRobots(past.robots, route);
 }
 
 function login(why) {

@@ -8,6 +8,7 @@ import { Filmstrip } from "./filmstrip.js";
 import { icon } from "./icons.js";
 import { cameraViews } from "./live.js";
 import { prepare, show } from "./images.js";
+import { notes } from "./robot.js";
 import { hash } from "./sidebar.js";
 import { linkButton, recordingButton } from "./share.js";
 import { Timeline } from "./timeline.js";
@@ -49,7 +50,7 @@ export class PastView {
     this.element = h(
       "article",
       { class: "episode past" },
-      h("div", { class: "head" }, h("h1", {}, episode.instruction), h("p", { class: "sub" }, h("span", { class: `badge ${episode.outcome ?? ""}` }, episode.outcome ?? "past"), h("span", { class: "began" }, episode.began_s ? `began ${moment(episode.began_s)}` : ""), h("code", {}, episode.id), this.place), this.actions(live), h("p", { class: "warning" }, episode.warning), h("p", { class: "slow" }, episode.slow)),
+      h("div", { class: "head" }, h("h1", {}, episode.instruction), h("p", { class: "sub" }, h("span", { class: `badge ${episode.outcome ?? ""}` }, episode.outcome ?? "past"), h("span", { class: "began" }, episode.began_s ? `began ${moment(episode.began_s)}` : ""), h("code", {}, episode.id), h("a", { class: "link", href: hash("robot", episode.robot) }, `all of ${episode.robot}`), this.place), this.actions(live), h("p", { class: "warning" }, episode.warning), h("p", { class: "slow" }, episode.slow)),
       h(
         "div",
         { class: "now" },
@@ -75,6 +76,7 @@ export class PastView {
       ),
       h("section", { class: "card" }, h("h2", {}, "Subtasks, confidence, keyframes"), this.timeline.element),
       h("section", { class: "card" }, h("h2", {}, "Remembered at this step ", this.count), this.film.element, this.why.element),
+      episode.notes.length > 0 && h("section", { class: "card" }, h("h2", {}, "Notes"), notes(episode.notes)),
       this.answers.element,
       this.charts.motion,
       this.charts.speed,

@@ -40,6 +40,17 @@ export function drawLive(sessions, route) {
   });
 }
 
+export function drawRobots(robots, route) {
+  text(byId("robots-count"), robots.length ? String(robots.length) : "");
+  const made = ({ robot }) => h("li", {}, h("a", { href: hash("robot", robot) }, h("span", { class: "words" }, h("b", {}, robot), h("span", { class: "foot" }, h("span"), h("span", { class: "when" })))));
+  list(byId("robots"), robots, ({ robot }) => robot, made, (element, { robot, sessions, keyframes, used_s }) => {
+    text(element.querySelector(".foot").firstChild, `${sessions} session${sessions === 1 ? "" : "s"}, ${keyframes} images`);
+    text(element.querySelector(".when"), ago(Date.now() / 1000 - used_s));
+    element.firstChild.toggleAttribute("aria-current", route.kind === "robot" && route.id === robot);
+  });
+  byId("search").toggleAttribute("aria-current", route.kind === "search");
+}
+
 export function drawPast(episodes, keeps, route) {
   const wanted = byId("filter").value.trim().toLowerCase();
   const items = episodes.map((episode) => ({ ...episode, id: episode.episode_id }));
