@@ -41,7 +41,7 @@ class DatasetConfig:
     task_weights: how often each task is drawn, however many episodes it has: pattern of its name -> weight, of which
         the first that matches counts (`*` is any other task). Without any, each episode is drawn equally often.
     phase_weights: how often each kind of subtask is drawn. The key is the first word of its label; `*` is any other.
-    cue_subtask: the subtask that shows what has to be remembered (for `counterfactual: cue`).
+    cue_subtask: the subtask that shows what has to be remembered; `counterfactual: cue` needs it.
     counterfactual: what a sample gets from another episode with the same instruction. "cue" exchanges the keyframes of
         `cue_subtask`; "progress" exchanges the whole memory with that of an episode of the same task that has got just
         as far. The hidden state of that episode may be another, as long as the recent window does not show it.
@@ -76,15 +76,15 @@ class DatasetConfig:
 
     samples: int = 12_000
     task_weights: dict[str, float] = field(default_factory=dict)
-    phase_weights: dict[str, float] = field(default_factory=lambda: {"watch": 0.15, "wait": 0.15, "*": 0.7})
-    cue_subtask: str = "watch"
-    counterfactual_probability: float = 0.8
-    late_probability: float = 0.25
-    extra_probability: float = 0.25
+    phase_weights: dict[str, float] = field(default_factory=lambda: {"*": 1.0})
+    cue_subtask: str | None = None
+    counterfactual_probability: float = 0.0
+    late_probability: float = 0.0
+    extra_probability: float = 0.0
     image_format: str = "png"
     validation_fraction: float = 0.1
     nominate: Literal["annotated", "subtask_ends", "changes"] = "annotated"
-    counterfactual: Literal["cue", "progress"] = "cue"
+    counterfactual: Literal["cue", "progress"] = "progress"
     counterfactual_steps: int = 20
     boundary_probability: float = 0.0
     boundary_steps: int = 20
@@ -106,6 +106,8 @@ class DatasetConfig:
             raise ValueError("step_grid and samples_per_replay must be at least 1")
         if "*" not in self.phase_weights:
             raise ValueError("phase_weights needs the key '*' for the subtasks that it does not name")
+        if self.counterfactual == "cue" and self.counterfactual_probability > 0 and self.cue_subtask is None:
+            raise ValueError("counterfactual: cue exchanges the keyframes of one subtask: name it in cue_subtask")
         check_task_weights(self.task_weights)
         if not 0 < self.training_share <= 1:
             raise ValueError(

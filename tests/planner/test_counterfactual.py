@@ -76,9 +76,12 @@ def test_a_window_that_gives_the_hidden_state_away_keeps_its_memory():
 
 def test_samples_near_a_change_and_on_the_grid():
     config = DatasetConfig(
-        counterfactual="progress", nominate="subtask_ends", boundary_probability=1.0, boundary_steps=3, step_grid=2,
-        phase_weights={"*": 1.0}, late_probability=0.0, extra_probability=0.0,
-    )  # fmt: skip
+        counterfactual_probability=0.8,
+        nominate="subtask_ends",
+        boundary_probability=1.0,
+        boundary_steps=3,
+        step_grid=2,
+    )
     samples = list(SampleMaker([searched(1, "left"), searched(2, "right")], MEMORY, config).draw(80, random.Random(0)))
     steps = {sample.snapshot.step for sample in samples}
     assert steps <= {16, 18, 20, 22, 36, 38, 40, 42} and len(steps) == 8
@@ -87,9 +90,12 @@ def test_samples_near_a_change_and_on_the_grid():
 
 def test_samples_at_branch_points():
     config = DatasetConfig(
-        counterfactual="progress", nominate="subtask_ends", branch_point_probability=1.0, counterfactual_steps=7,
-        step_grid=4, phase_weights={"*": 1.0}, late_probability=0.0, extra_probability=0.0,
-    )  # fmt: skip
+        counterfactual_probability=0.8,
+        nominate="subtask_ends",
+        branch_point_probability=1.0,
+        counterfactual_steps=7,
+        step_grid=4,
+    )
     one, other = searched(1, "left"), searched(2, "right", pace=2)
     assert branch_points([one, other]) == {id(one): (40,), id(other): (80,)}
     assert branch_points([one, searched(3, "left")])[id(one)] == ()
@@ -100,7 +106,7 @@ def test_samples_at_branch_points():
 
 def test_no_memory_comes_from_an_episode_with_another_instruction_or_of_another_task():
     """Its answer would follow from words that the planner is not shown."""
-    config = DatasetConfig(counterfactual="progress", counterfactual_probability=1.0, phase_weights={"*": 1.0})
+    config = DatasetConfig(counterfactual_probability=1.0)
     left, right = searched(1, "left"), searched(2, "right")
     for stranger in (replace(right, instruction="Find the other one."), replace(right, task="Another")):
         samples = list(SampleMaker([left, stranger], MEMORY, config).draw(60, random.Random(0)))
@@ -112,9 +118,7 @@ def test_no_memory_comes_from_an_episode_with_another_instruction_or_of_another_
 
 def test_keyframes_can_be_forgotten_and_moved():
     episodes = [searched(1, "left")]
-    plain = DatasetConfig(
-        late_probability=0.0, extra_probability=0.0, phase_weights={"*": 1.0}, counterfactual_probability=0.0
-    )
+    plain = DatasetConfig()
     forgetful = SampleMaker(episodes, MEMORY, replace(plain, missing_probability=0.999))
     assert sum(len(s.snapshot.keyframes) for s in forgetful.draw(30, random.Random(0))) <= 2
     moved = SampleMaker(episodes, MEMORY, replace(plain, jitter_steps=2)).draw(60, random.Random(0))
@@ -123,7 +127,7 @@ def test_keyframes_can_be_forgotten_and_moved():
 
 
 def test_a_planner_with_a_text_memory_is_late_or_early():
-    config = DatasetConfig(lag_steps=8, phase_weights={"*": 1.0}, counterfactual_probability=0.0)
+    config = DatasetConfig(lag_steps=8)
     samples = list(SampleMaker([searched(1, "left")], MEMORY, config).draw(200, random.Random(0)))
     last = [(s.snapshot.past_subtasks[-1], s.subtask) for s in samples if s.snapshot.past_subtasks]
     assert ("look", "shut") in last and ("shut", "look") in last and ("shut", "shut") in last
@@ -131,10 +135,7 @@ def test_a_planner_with_a_text_memory_is_late_or_early():
 
 def test_keyframes_lie_on_the_grid():
     episodes = [searched(1, "left"), searched(2, "right", pace=2)]
-    config = DatasetConfig(
-        counterfactual="progress", counterfactual_probability=0.5, nominate="subtask_ends", step_grid=10,
-        jitter_steps=4, phase_weights={"*": 1.0}, late_probability=0.0, extra_probability=0.0,
-    )  # fmt: skip
+    config = DatasetConfig(counterfactual_probability=0.5, nominate="subtask_ends", step_grid=10, jitter_steps=4)
     samples = list(SampleMaker(episodes, MEMORY, config).draw(80, random.Random(0)))
     steps = [frame.step for sample in samples for frame in sample.snapshot.keyframes]
     assert steps and all(step % 10 == 0 for step in steps)
@@ -149,10 +150,7 @@ def test_changes_of_subtask_are_targets():
 
 def test_what_a_planner_nominated_itself_is_remembered():
     episode = replace(searched(1, "left"), metadata={"nominated_steps": [7, 50]})
-    config = DatasetConfig(
-        own_memory_probability=0.5, phase_weights={"*": 1.0}, counterfactual_probability=0.0, nominate="changes",
-        late_probability=0.0, extra_probability=0.0, step_grid=2,
-    )  # fmt: skip
+    config = DatasetConfig(own_memory_probability=0.5, nominate="changes", step_grid=2)
     samples = SampleMaker([episode], MEMORY, config).draw(200, random.Random(0))
     late = [tuple(f.step for f in s.snapshot.keyframes) for s in samples if s.snapshot.step >= 60]
     assert set(late) == {(8, 50), (20, 40)}

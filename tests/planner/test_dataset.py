@@ -24,7 +24,7 @@ from predimem.core.episode_writer import save_episode
 from predimem.core.frames import EpisodeError
 from tests.planner.builders import COLOURS, MEMORY, PROMPT, make_episode
 
-PLAIN = DatasetConfig(counterfactual_probability=0.0, late_probability=0.0, extra_probability=0.0)
+PLAIN = DatasetConfig(phase_weights={"watch": 0.15, "wait": 0.15, "*": 0.7}, counterfactual="cue", cue_subtask="watch")
 
 
 def draw(episodes, config, count=60, memory=MEMORY):
@@ -103,7 +103,9 @@ def test_late_and_extra_keyframes(episodes):
 
 def test_without_a_keyframe_bank_nothing_is_remembered(episodes):
     memory = replace(MEMORY, keyframes=False)
-    assert all(not s.snapshot.keyframes for s in draw(episodes, DatasetConfig(), memory=memory))
+    assert all(
+        not s.snapshot.keyframes for s in draw(episodes, replace(PLAIN, counterfactual_probability=0.8), memory=memory)
+    )
 
 
 def test_phases_are_drawn_by_weight(episodes):
@@ -112,7 +114,8 @@ def test_phases_are_drawn_by_weight(episodes):
 
 
 def test_drawing_is_deterministic(episodes):
-    one, two = draw(episodes, DatasetConfig()), draw(episodes, DatasetConfig())
+    config = replace(PLAIN, counterfactual_probability=0.5, late_probability=0.25, extra_probability=0.25)
+    one, two = draw(episodes, config), draw(episodes, config)
     assert [(s.episode.seed, s.snapshot.step, s.subtask) for s in one] == [
         (s.episode.seed, s.snapshot.step, s.subtask) for s in two
     ]
@@ -237,3 +240,17 @@ def test_tasks_are_drawn_by_their_weights_however_many_episodes_they_have():
 def test_task_weights_that_leave_a_task_without_one_are_refused(weights):
     with pytest.raises(ValueError, match="task_weights"):
         DatasetConfig(task_weights=weights)
+
+
+def test_a_cue_has_to_be_named():
+    with pytest.raises(ValueError, match="name it in cue_subtask"):
+        DatasetConfig(counterfactual="cue", counterfactual_probability=0.5)
+    assert DatasetConfig(counterfactual="cue", counterfactual_probability=0.5, cue_subtask="look").cue_subtask == "look"
+
+
+def test_without_a_setting_samples_are_what_was_recorded(episodes):
+    """Nothing of one benchmark is in the defaults."""
+    for sample in draw(episodes, DatasetConfig()):
+        expected = Replay(sample.episode, MEMORY, sample.episode.keyframes)[sample.snapshot.step]
+        assert [f.step for f in sample.snapshot.keyframes] == [f.step for f in expected.keyframes]
+        assert not sample.counterfactual and sample.subtask == sample.episode.subtask_at(sample.snapshot.step)

@@ -58,7 +58,9 @@ def test_images_that_a_memory_makes_are_written_as_they_are(tmp_path: Path) -> N
 
     assert "/remade/" in shown and np.asarray(Image.open(shown)).max() < 128
     with pytest.raises(DatasetError, match="counterfactual: progress"):
-        data(tmp_path / "cue", own("Darkens"), counterfactual="cue", counterfactual_probability=1.0)
+        data(
+            tmp_path / "cue", own("Darkens"), counterfactual="cue", cue_subtask="watch", counterfactual_probability=1.0
+        )
 
 
 def test_a_spec_remembers_its_memory(tmp_path: Path) -> None:
