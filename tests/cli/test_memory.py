@@ -91,7 +91,9 @@ def test_embed_and_search_by_image(run: Run, place: Path, tmp_path: Path) -> Non
     assert "1 keyframes embedded" in run("embed", "--store", place, "--robot", "franka")  # what is new
     assert "0 keyframes embedded" in run("embed", "--store", place)
     both = [*wanted, "--image", f"{cameras[1]}={files[cameras[1]]}"]
-    for images in (wanted, both):
+    larger = tmp_path / "larger.png"  # as from a camera of more pixels
+    Image.fromarray(seen[cameras[0], 10].repeat(3, 0).repeat(3, 1)).save(larger)
+    for images in (wanted, ["--image", f"{cameras[0]}={larger}"], both):
         found = json.loads(run("search", "--store", place, *images, "--json"))
         assert len(found) == 3 and found[0]["step"] == 10
         assert found[0]["similarity"] > found[1]["similarity"] + 0.01
