@@ -48,9 +48,9 @@ def search(engine: Engine, asked: str) -> Page:
         return Page(503, TEXT, b"the models are being loaded; try again in a moment\n")
     try:
         model, vector = _query(embedding, given.get("camera", ""), image)
+        hits = store.search(vector, FOUND, model=model, scope=scope)
     except ValueError as error:
         return _bad(str(error))
-    hits = store.search(vector, FOUND, model=model, scope=scope)
     found = [plain(hit.keyframe) | {"similarity": round(hit.similarity, 3)} for hit in hits]
     return json_page(told | {"keyframes": found})
 
