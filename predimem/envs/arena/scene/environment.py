@@ -29,6 +29,7 @@ from predimem.envs.arena.scene.looks import light_scene
 from predimem.envs.arena.scene.mats import carry_mats
 from predimem.envs.arena.scene.reading import proprioception, read_world, tcp_pose
 from predimem.envs.arena.scene.shading import shader_config
+from predimem.envs.arena.scene.visitor import Visitor
 from predimem.envs.arena.task import Task, Variant
 from predimem.envs.arena.tasks import task_of
 from predimem.envs.arena.unseen.conditions import PLAIN, condition_of, draw_setting
@@ -121,6 +122,8 @@ class ArenaEnv(BaseEnv):
                 f"condition {condition!r} builds a scene for each episode: it needs num_envs=1 and "
                 f"reconfiguration_freq=1, got {num_envs} and {reconfiguration_freq}"
             )
+        if num_envs > 1 and any(variant.pauses or variant.visits for variant in self.task.variants):
+            raise ValueError(f"task {self.task.name} has pauses or visits, which need num_envs=1; got {num_envs}")
         super().__init__(
             num_envs=num_envs,
             obs_mode=obs_mode,
@@ -182,6 +185,7 @@ class ArenaEnv(BaseEnv):
         marked = sorted({place for variant in self.task.variants for place in variant.mats})
         self.mats = {place: build_mat(self.scene, f"mat_{place}") for place in marked}
         self.progress = Progress.fresh(self.num_envs, self.device)
+        self.visitor = Visitor(self) if any(v.pauses or v.visits for v in self.task.variants) else None
         self.table_pose = self._tensor([[0.0, 0, 0, 1, 0, 0, 0]] * self.num_envs)
         self.rest_bottom_m = torch.zeros(self.num_envs, len(self.task.objects), device=self.device)
 
@@ -260,6 +264,8 @@ class ArenaEnv(BaseEnv):
         for name, thing in self.distractors.items():
             thing.set_pose(self._pose_of([self.settings[0].distractors[name]]))
         self.progress.reset(env_idx, torch.tensor([layout.variant for layout in layouts]))
+        if self.visitor is not None:
+            self.visitor.reset()
         self.rest_bottom_m[env_idx] = self._tensor(
             [[layout.objects[n][0][2] - OBJECTS[n].half_height_m for n in self.task.objects] for layout in layouts]
         )
@@ -278,11 +284,13 @@ class ArenaEnv(BaseEnv):
             action, clipped = limited(action, space, self.progress.clipped, self.control_mode)
             self.progress.clipped += clipped
         result = super()._step_action(action)  # on a GPU this fetches the new state
-        self.progress.advance(self.task, self.world())
+        self.progress.advance(self.task, self.world(), self.waiting)
         return result
 
     def _before_control_step(self) -> None:
         carry_mats(self)
+        if self.visitor is not None:
+            self.visitor.before_step()
 
     def evaluate(self) -> dict[str, torch.Tensor]:
         """Stages passed so far, success, and failures that cannot be mended; all [N]."""
@@ -313,6 +321,16 @@ class ArenaEnv(BaseEnv):
     def variant(self, index: int = 0) -> Variant:
         """The hidden state of world `index`: for oracles and for making data, never for a policy."""
         return self.task.variants[int(self.progress.variant[index])]
+
+    @property
+    def waiting(self) -> bool:
+        """Whether the robot has to wait, so that the stage that is due cannot pass yet."""
+        return self.visitor is not None and self.visitor.waiting
+
+    @property
+    def visited(self) -> bool:
+        """Whether somebody else is moving something now, so that not all that changes is the robot's doing."""
+        return self.visitor is not None and self.visitor.busy
 
     def instructions(self) -> list[str]:
         """What each world's robot is told."""

@@ -52,7 +52,7 @@ def free_points(
             return points
         point = rng.uniform(low, high)
         apart = all(np.linalg.norm(point - other) >= spacing_m for other in (*taken, *points))
-        if apart and outside[0] <= outside_m(point) <= outside[1] and _is_clear(point, fixtures):
+        if apart and outside[0] <= outside_m(point) <= outside[1] and is_clear(point, fixtures):
             points.append(point)
         elif rng.random() < 0.005:
             points = []  # begun afresh, as these may leave no room for the others
@@ -62,7 +62,8 @@ def free_points(
     )
 
 
-def _is_clear(point: np.ndarray, fixtures: Mapping[str, Pose]) -> bool:
+def is_clear(point: np.ndarray, fixtures: Mapping[str, Pose]) -> bool:
+    """Whether an object at a point [2] is within reach, and clear of the fixtures and of whatever opens."""
     if np.linalg.norm(point - np.array(f.ROBOT_BASE_M[:2])) < NEAREST_M:
         return False
     for name, (position, _) in fixtures.items():
