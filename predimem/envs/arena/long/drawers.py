@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
-from predimem.envs.arena.fixtures import DRAWERS
 from predimem.envs.arena.long.module import Module, Part
 from predimem.envs.arena.long.words import (
     CONTAINERS,
@@ -20,13 +18,13 @@ from predimem.envs.arena.subtasks import Memory, Subtask, close_joint, open_join
 from predimem.envs.arena.visits import PULLED_M, SHUT_M, Carry, Slide
 
 
-def search(object: str, occupants: tuple[str, str], order: tuple[str, ...], wanted: str, empty: bool) -> Module:
-    """Look into all drawers; later an object goes into `wanted`: the only one that is empty, or that is not.
+def search(object: str, occupants: tuple[str, ...], order: tuple[str, ...], wanted: str, empty: bool) -> Module:
+    """Look into drawers; later an object goes into `wanted`: the only one that is empty, or that is not.
 
-    order: of looking. Where only one drawer holds something, the second occupant stays on the table.
+    order: the drawers to look into, two or three. Occupants that are not needed stay on the table.
     """
-    others = tuple(drawer for drawer in DRAWERS if drawer != wanted)
-    start = dict(zip(occupants, others, strict=True)) if empty else {occupants[0]: wanted}
+    others = [drawer for drawer in order if drawer != wanted]
+    start = dict(zip(occupants, others, strict=False)) if empty else {occupants[0]: wanted}
     looks: list[Subtask] = []
     for index, drawer in enumerate(order):
         memory: Memory | None = "occlusion" if index else None
@@ -34,12 +32,12 @@ def search(object: str, occupants: tuple[str, str], order: tuple[str, ...], want
             open_joint(f"open {which_drawer(drawer)} drawer", drawer, memory),
             close_joint(f"close {which_drawer(drawer)} drawer", drawer, memory),
         ]
-    first, second, third = map(which_drawer, order)
+    *first, last = (f"the {which_drawer(drawer)}" for drawer in order)
     sought = "was empty" if empty else "was not empty"
     return Module(
         remember=("which drawers were looked into", f"which of them {sought}"),
         before=Part(
-            f"Open and close the {first}, the {second} and the {third} drawer in this order to see what is inside.",
+            f"Open and close {', '.join(first)} and {last} drawer in this order to see what is inside.",
             tuple(looks),
         ),
         after=Part(
@@ -64,47 +62,28 @@ def hide(thing: str, object: str, drawer: str, start: Mapping[str, str] | None =
     )
 
 
-def look(drawer: str, decoy: str, occupant: str, occupied: bool) -> Module:
-    """Look into one drawer. decoy: where the occupant is if not in the drawer."""
-    which = which_drawer(drawer)
+def look(drawer: str, decoy: str, occupant: str, occupied: bool, object: str, kind: str) -> Module:
+    """Look into one drawer; later an object goes into the left container if something was in it, and else to the right.
+
+    decoy: where the occupant is if not in the drawer; kind: of container.
+    """
+    which, container = which_drawer(drawer), CONTAINERS[kind]
+    side = "left" if occupied else "right"
     return Module(
         remember=(f"whether the {which} drawer held something",),
         before=Part(
             f"Open and close the {which} drawer to see whether something is inside.",
             (open_joint(f"open {which} drawer", drawer), close_joint(f"close {which} drawer", drawer)),
         ),
-        start={occupant: drawer if occupied else decoy},
-    )
-
-
-def look_and_sort(drawer: str, decoy: str, occupant: str, occupied: bool, object: str, kind: str) -> Module:
-    """Look into one drawer; later an object goes to the left container if something was in it, and else to the right.
-
-    decoy: see `look`; kind: of container.
-    """
-    container, side = CONTAINERS[kind], "left" if occupied else "right"
-    part = Part(
-        f"If something was in the {which_drawer(drawer)} drawer, put the {spoken(object)} {INTO[kind]} the left "
-        f"{container}, otherwise {INTO[kind]} the right {container}.",
-        (
-            pick(pick_label(object), object),
-            place(container_label(object, kind, side), object, f"{kind}_{side}", "occlusion"),
+        after=Part(
+            f"If something was in the {which} drawer, put the {spoken(object)} {INTO[kind]} the left {container}, "
+            f"otherwise {INTO[kind]} the right {container}.",
+            (
+                pick(pick_label(object), object),
+                place(container_label(object, kind, side), object, f"{kind}_{side}", "occlusion"),
+            ),
         ),
-    )
-    return replace(look(drawer, decoy, occupant, occupied), after=part)
-
-
-def look_and_store(drawers: tuple[str, ...], occupant: str, occupied: bool, object: str) -> Module:
-    """Look into one drawer; later an object goes into one of the two others, by whether it held something.
-
-    drawers: the one to look into, the one for yes, the one for no. The occupant is else in the microwave, which stays
-    shut.
-    """
-    looked, if_yes, if_no = drawers
-    which = which_drawer(looked)
-    seen = look(looked, "microwave_right", occupant, occupied)
-    return replace(
-        seen, after=put_by_answer(object, if_yes, if_no, f"If something was in the {which} drawer", occupied)
+        start={occupant: drawer if occupied else decoy},
     )
 
 

@@ -22,6 +22,7 @@ from predimem.envs.arena.variant import Variant
 COMPOSITIONS = 64
 FIRST_ID = 2000  # of tasks: far from the 26 and from those of users
 STREAM = 77  # of random numbers
+UPPER = ("top_drawer", "middle_drawer")  # beside a shelf cabinet the arm cannot pull the bottom drawer out all the way
 
 Rng = np.random.Generator
 
@@ -64,10 +65,9 @@ class Template:
         )
 
 
-def _search(rng: Rng, object: str, occupants: tuple[str, str]) -> Module:
-    return drawers.search(
-        object, occupants, drawn(rng, DRAWERS), wanted=drawn(rng, DRAWERS)[0], empty=bool(rng.integers(2))
-    )
+def _search(rng: Rng, object: str, occupants: tuple[str, ...], among: tuple[str, ...] = DRAWERS) -> Module:
+    order, wanted, empty = drawn(rng, among), drawn(rng, among)[0], bool(rng.integers(2))
+    return drawers.search(object, occupants, order, wanted, empty)
 
 
 def _side(rng: Rng) -> str:
@@ -75,7 +75,7 @@ def _side(rng: Rng) -> str:
 
 
 def _apart(rng: Rng, kind: str, objects: tuple[str, str]) -> list[Module]:
-    """Two objects, one in each container, so that neither container gets full."""
+    """Two objects go back, one into each container, so that neither gets full."""
     return [containers.put_back(o, kind, side) for o, side in zip(objects, sides(rng), strict=True)]
 
 
@@ -91,7 +91,7 @@ def _search_and_plates(rng: Rng) -> list[Module]:
 def _sauce_and_shelves(rng: Rng) -> list[Module]:
     return [
         pours.sauce_from_shelf(_side(rng)),
-        drawers.hide("popcorn", "butter", drawn(rng, DRAWERS)[0]),
+        drawers.hide("popcorn", "butter", drawn(rng, UPPER)[0]),
         containers.transfer(drawn(rng, ("milk", "orange_juice")), "shelf", _side(rng)),
     ]
 
@@ -99,7 +99,7 @@ def _sauce_and_shelves(rng: Rng) -> list[Module]:
 def _baskets_and_drawers(rng: Rng) -> list[Module]:
     looked, hidden, decoy = drawn(rng, DRAWERS)
     return [
-        drawers.look_and_sort(looked, decoy, "cookies", bool(rng.integers(2)), "butter", "basket"),
+        drawers.look(looked, decoy, "cookies", bool(rng.integers(2)), "butter", "basket"),
         drawers.hide("cream_cheese", "chocolate_pudding", hidden),
         *_apart(rng, "basket", ("tomato_sauce", "popcorn")),
     ]
@@ -118,11 +118,10 @@ def _microwave_and_plates(rng: Rng) -> list[Module]:
 
 
 def _search_and_shelves(rng: Rng) -> list[Module]:
-    goods = drawn(rng, ("chocolate_pudding", "milk"))[0]
     return [
-        _search(rng, "butter", ("popcorn", "cream_cheese")),
+        _search(rng, "butter", ("popcorn",), UPPER),
         pours.sauce_from_shelf(_side(rng)),
-        containers.put_back(goods, "shelf", _side(rng)),
+        containers.put_back(drawn(rng, ("milk", "orange_juice"))[0], "shelf", _side(rng)),
     ]
 
 
@@ -134,12 +133,11 @@ def _search_and_baskets(rng: Rng) -> list[Module]:
     return [_search(rng, "butter", ("cookies", "popcorn")), *_apart(rng, "basket", ("tomato_sauce", "cream_cheese"))]
 
 
-def _shelves_there_and_back(rng: Rng) -> list[Module]:
+def _there_and_back(rng: Rng) -> list[Module]:
     return [
-        containers.there_and_back("chocolate_pudding", "shelf", _side(rng)),
-        pours.sauce_from_shelf(_side(rng)),
-        containers.put_back("milk", "shelf", _side(rng)),
-        drawers.look_and_store(drawn(rng, DRAWERS), "popcorn", bool(rng.integers(2)), "butter"),
+        _search(rng, "butter", ("cookies", "popcorn")),
+        containers.there_and_back("chocolate_pudding", "plate", _side(rng)),
+        containers.put_back("cream_cheese", "plate", _side(rng)),
     ]
 
 
@@ -147,7 +145,7 @@ def _microwave_and_baskets(rng: Rng) -> list[Module]:
     looked, decoy = drawn(rng, DRAWERS, 2)
     return [
         microwave.store(_side(rng)),
-        drawers.look_and_sort(looked, decoy, "butter", bool(rng.integers(2)), "popcorn", "basket"),
+        drawers.look(looked, decoy, "butter", bool(rng.integers(2)), "popcorn", "basket"),
         *_apart(rng, "basket", ("tomato_sauce", "cream_cheese")),
     ]
 
@@ -176,18 +174,12 @@ TEMPLATES: tuple[Template, ...] = (
     ),
     Template(5, "Search and Wine", (*BOXES, "wine_bottle"), ("mug_red", "mug_white"), _search_and_wine),
     Template(6, "Microwave and Plates", (*BOXES, "cream_cheese", "chocolate_pudding"), PLATES, _microwave_and_plates),
-    Template(
-        7, "Search and Shelves", (*BOXES, "cream_cheese", "tomato_sauce", "chocolate_pudding", "milk"), SHELVES,
-        _search_and_shelves,
-    ),
+    Template(7, "Search and Shelves", (*BOXES, "tomato_sauce", "milk", "orange_juice"), SHELVES, _search_and_shelves),
     Template(
         8, "Search and Pan", (*BOXES, "chocolate_pudding", "tomato_sauce"), ("drainer", "frying_pan"), _search_and_pan
     ),
     Template(9, "Search and Baskets", (*BOXES, "cream_cheese", "tomato_sauce"), BASKETS, _search_and_baskets),
-    Template(
-        10, "Shelves There and Back", (*BOXES, "chocolate_pudding", "tomato_sauce", "milk"), SHELVES,
-        _shelves_there_and_back,
-    ),
+    Template(10, "There and Back", (*BOXES, "cream_cheese", "chocolate_pudding"), PLATES, _there_and_back),
     Template(
         11, "Microwave and Baskets", (*BOXES, "chocolate_pudding", "cream_cheese", "tomato_sauce"), BASKETS,
         _microwave_and_baskets,

@@ -15,8 +15,8 @@ STEP_M = 0.02  # in a control step: 0.4 m/s
 LOW_M, SHELF_M, HIGH_M = 0.17, 0.23, 0.45  # over what stands on the table, a shelf's walls, and the open top drawer
 BEFORE_CABINET_X_M = -0.18  # from the height `LOW_M` to `HIGH_M` in front of the cabinet, beside the arm
 OUTSIDE_M = 0.05  # beyond the area that objects start in
-SPACINGS_M = (0.14, 0.12, 0.10, 0.08)  # to other things, as wide as there is room for
-TRIES = 30  # with each spacing
+SPACINGS_M = ((0.14, 0.13), (0.12, 0.10), (0.10, 0.08), (0.08, 0.06))  # to objects and furniture, the first that fits
+TRIES = 40  # with each spacing
 SLOT_FREE_M = 0.06
 UNDER_M = 0.03  # what is so far below the tips of the fingers passes under the gripper
 
@@ -55,11 +55,11 @@ def free_table_point_m(
     accept: from a point [3] to whether it will do.
     """
     low, high = np.subtract(f.SPAWN_LOW_M, OUTSIDE_M), np.add(f.SPAWN_HIGH_M, OUTSIDE_M)
-    for spacing in SPACINGS_M:
+    for spacing, clear in SPACINGS_M:
         for _ in range(TRIES):
             point = rng.uniform(low, high)
             apart = all(np.linalg.norm(point - other) >= spacing for other in taken)
-            if apart and is_clear(point, fixtures) and accept(np.array([*point, 0.0])):
+            if apart and is_clear(point, fixtures, clear) and accept(np.array([*point, 0.0])):
                 return np.array([*point, 0.0])
     return None
 

@@ -62,13 +62,13 @@ def free_points(
     )
 
 
-def is_clear(point: np.ndarray, fixtures: Mapping[str, Pose]) -> bool:
-    """Whether an object at a point [2] is within reach, and clear of the fixtures and of whatever opens."""
+def is_clear(point: np.ndarray, fixtures: Mapping[str, Pose], clear_m: float = CLEAR_M) -> bool:
+    """Whether a point [2] is within reach, and so far from the fixtures and from whatever opens."""
     if np.linalg.norm(point - np.array(f.ROBOT_BASE_M[:2])) < NEAREST_M:
         return False
     for name, (position, _) in fixtures.items():
         at = point - position[:2]
-        if distance_m(_footprint(f.FIXTURES[name].kind), at) < CLEAR_M:
+        if distance_m(_footprint(f.FIXTURES[name].kind), at) < clear_m:
             return False
         if name == "microwave" and np.linalg.norm(at - f.MICROWAVE.hinge_m[:2]) < DOOR_SWEEP_M:
             return False
