@@ -10,8 +10,6 @@ import numpy as np
 import sapien
 import torch
 from mani_skill.envs.sapien_env import BaseEnv
-from mani_skill.envs.utils.observations import parse_obs_mode_to_struct
-from mani_skill.envs.utils.system.backend import CPU_SIM_BACKENDS
 from mani_skill.sensors.camera import CameraConfig
 from mani_skill.utils import sapien_utils
 from mani_skill.utils.structs import Pose
@@ -27,6 +25,7 @@ from predimem.envs.arena.scene.furniture import build_fixture, build_mat, build_
 from predimem.envs.arena.scene.groceries import build_object
 from predimem.envs.arena.scene.looks import light_scene
 from predimem.envs.arena.scene.mats import carry_mats
+from predimem.envs.arena.scene.options import CONTROL_MODES, check_options, textures
 from predimem.envs.arena.scene.reading import proprioception, read_world, tcp_pose
 from predimem.envs.arena.scene.shading import shader_config
 from predimem.envs.arena.scene.visitor import Visitor
@@ -40,7 +39,6 @@ from predimem.rendering import maniskill as rendering
 CONTROL_HZ = 20
 CAMERAS = ("agentview_rgb", "eye_in_hand_rgb")
 DEPTH_CAMERAS = ("agentview_depth", "eye_in_hand_depth")  # at the same places, for making data
-CONTROL_MODES = ("pd_ee_delta_pose", "pd_joint_pos")
 ROBOT_MESHES = ("light", "stock")
 ROBOT_FLAT_M = 0.0015  # a third of a pixel of a camera with 256 px; spares two triangles in five
 AGENTVIEW_FOV_RAD = 0.86
@@ -112,7 +110,7 @@ class ArenaEnv(BaseEnv):
         self.mats: dict[str, Any] = {}
         self.distractors: dict[str, Any] = {}
         self._dropped_scenes = 0
-        _check_options(obs_mode, control_mode, image_px, num_envs, sim_backend)
+        check_options(obs_mode, control_mode, image_px, num_envs, sim_backend)
         if robot_meshes not in ROBOT_MESHES:
             raise ValueError(f"robot_meshes is one of {', '.join(ROBOT_MESHES)}, not {robot_meshes!r}")
         if reconfiguration_freq is None:
@@ -357,7 +355,7 @@ class ArenaEnv(BaseEnv):
         """
         if not self.scene.can_render():
             raise ValueError("this environment has no renderer: make it with render_backend='auto'")
-        visual = _textures(mode)
+        visual = textures(mode)
         self.scene.update_render(update_sensors=True, update_human_render_cameras=False)
         for name in cameras:
             self._sensors[name].capture()
@@ -389,34 +387,3 @@ class ArenaEnv(BaseEnv):
             extra |= {name: fixture.qpos for name, fixture in self.fixtures.items() if name in f.KITCHEN}
             extra |= {"stage": self.progress.stage.float(), "variant": self.progress.variant.float()}
         return extra
-
-
-def _check_options(obs_mode: str, control_mode: str, image_px: int, num_envs: int, sim_backend: str) -> None:
-    if control_mode not in CONTROL_MODES:
-        raise ValueError(f"control_mode is one of {', '.join(CONTROL_MODES)}, not {control_mode!r}")
-    if obs_mode not in (*backends.BLIND_OBS_MODES, "sensor_data"):
-        _textures(obs_mode)
-    if image_px < 1:
-        raise ValueError(f"image_px is the cameras' width and height in pixels, 1 or more, not {image_px!r}")
-    if num_envs < 1:
-        raise ValueError(f"num_envs is the number of worlds, 1 or more, not {num_envs!r}")
-    if num_envs > 1 and (sim_backend in CPU_SIM_BACKENDS or not torch.cuda.is_available()):
-        raise ValueError(
-            f"num_envs={num_envs} needs PhysX on a CUDA GPU (sim_backend 'auto' or 'gpu'), and this is sim_backend "
-            f"{sim_backend!r} with{'' if torch.cuda.is_available() else 'out'} such a GPU: on a CPU take one process "
-            "for each environment, such as gymnasium.vector.AsyncVectorEnv"
-        )
-
-
-def _textures(mode: str) -> Any:
-    """What of a camera's images a mode asks for. Raises ValueError if it is none."""
-    try:
-        visual = parse_obs_mode_to_struct(mode).visual
-    except AssertionError:
-        visual = None
-    if visual is None or not any(vars(visual).values()):
-        raise ValueError(
-            f"unknown mode {mode!r}: there are {', '.join(backends.BLIND_OBS_MODES)} (no images), rgb, rgbd, "
-            "pointcloud, and rgb, depth, segmentation, position, normal, albedo joined by '+'"
-        )
-    return visual
