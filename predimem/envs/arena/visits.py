@@ -43,7 +43,10 @@ Act = Slide | Carry
 
 @dataclass(frozen=True)
 class Visit:
-    """Somebody does something: one act after the other, from `delay_steps` control steps after `stage` became due."""
+    """Somebody does something: one act after the other, from `delay_steps` control steps after `stage` became due.
+
+    It does not take place if the stage passes before; a pause does not end before its visits.
+    """
 
     stage: int
     delay_steps: int

@@ -110,6 +110,8 @@ class ArenaEnv(BaseEnv):
         self.mats: dict[str, Any] = {}
         self.distractors: dict[str, Any] = {}
         self._dropped_scenes = 0
+        if num_envs > 1 and any(variant.pauses or variant.visits for variant in self.task.variants):
+            raise ValueError(f"task {self.task.name} has pauses or visits, which need num_envs=1; got {num_envs}")
         check_options(obs_mode, control_mode, image_px, num_envs, sim_backend)
         if robot_meshes not in ROBOT_MESHES:
             raise ValueError(f"robot_meshes is one of {', '.join(ROBOT_MESHES)}, not {robot_meshes!r}")
@@ -120,8 +122,6 @@ class ArenaEnv(BaseEnv):
                 f"condition {condition!r} builds a scene for each episode: it needs num_envs=1 and "
                 f"reconfiguration_freq=1, got {num_envs} and {reconfiguration_freq}"
             )
-        if num_envs > 1 and any(variant.pauses or variant.visits for variant in self.task.variants):
-            raise ValueError(f"task {self.task.name} has pauses or visits, which need num_envs=1; got {num_envs}")
         super().__init__(
             num_envs=num_envs,
             obs_mode=obs_mode,

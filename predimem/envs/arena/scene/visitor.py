@@ -1,6 +1,7 @@
 """Plays the pauses and visits of an episode: drawers are driven, objects carried along a path, both smoothly.
 
-Nobody is seen. Whoever visits keeps clear of the gripper: an act waits while it is near. Visits follow one another.
+Nobody is seen. Whoever visits keeps clear of the gripper: an act waits while it is near. Visits follow one another, and
+one that could not begin while its stage was due does not take place.
 """
 
 from __future__ import annotations
@@ -64,12 +65,13 @@ class Visitor:
     def before_step(self) -> None:
         stage = int(self._env.progress.stage[0])
         self._stage, self._since = stage, self._since + 1 if stage == self._stage else 0
-        if not self._left:
-            return
-        visit = self._left[0]
-        due = (visit.stage, visit.delay_steps) <= (stage, self._since)
-        if self.busy or due:
-            self._go_on(visit)
+        if not self.busy:  # what is too late does not take place: the robot may need the things now
+            self._done += sum(visit.stage < stage for visit in self._left)
+        if self._left:
+            visit = self._left[0]
+            due = visit.stage == stage and visit.delay_steps <= self._since
+            if self.busy or due:
+                self._go_on(visit)
 
     def state(self) -> torch.Tensor:
         """[1, 11]: all that has to be kept to take an episode up again."""

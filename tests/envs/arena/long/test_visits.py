@@ -133,8 +133,21 @@ def test_records_say_that_the_stage_before_a_pause_is_still_the_right_one() -> N
     world.close()
 
 
+def test_a_visit_that_comes_too_late_does_not_take_place() -> None:
+    early = Visit(0, 5, (Slide("top_drawer", 0.18),))  # stage 0 passes at the first step
+    env = make(
+        replace(TASK, variants=(replace(TASK.variants[0], visits=(early,)),)),
+        obs_mode="none", control_mode="pd_joint_pos", render_backend="none",
+    )  # fmt: skip
+    env.reset(seed=SEED)
+    for _ in range(60):
+        env.step(hold_still(env))
+        assert float(env.unwrapped.world().joint["top_drawer"][0]) < 0.005
+    env.close()
+
+
 def test_visits_need_a_world_of_their_own() -> None:
-    with pytest.raises(ValueError, match=r"num_envs"):
+    with pytest.raises(ValueError, match="task WaitAndSee has pauses or visits, which need num_envs=1; got 2"):
         make(TASK, obs_mode="none", num_envs=2, render_backend="none")
 
 
