@@ -141,12 +141,12 @@ def _there_and_back(rng: Rng) -> list[Module]:
     ]
 
 
-def _microwave_and_baskets(rng: Rng) -> list[Module]:
+def _store_and_plates(rng: Rng) -> list[Module]:
     looked, decoy = drawn(rng, DRAWERS, 2)
     return [
         microwave.store(_side(rng)),
-        drawers.look(looked, decoy, "butter", bool(rng.integers(2)), "popcorn", "basket"),
-        *_apart(rng, "basket", ("tomato_sauce", "cream_cheese")),
+        drawers.look(looked, decoy, "popcorn", bool(rng.integers(2)), "butter", "plate"),
+        containers.put_back("cream_cheese", "plate", _side(rng)),
     ]
 
 
@@ -180,10 +180,7 @@ TEMPLATES: tuple[Template, ...] = (
     ),
     Template(9, "Search and Baskets", (*BOXES, "cream_cheese", "tomato_sauce"), BASKETS, _search_and_baskets),
     Template(10, "There and Back", (*BOXES, "cream_cheese", "chocolate_pudding"), PLATES, _there_and_back),
-    Template(
-        11, "Microwave and Baskets", (*BOXES, "chocolate_pudding", "cream_cheese", "tomato_sauce"), BASKETS,
-        _microwave_and_baskets,
-    ),
+    Template(11, "Store and Plates", (*BOXES, "chocolate_pudding", "cream_cheese"), PLATES, _store_and_plates),
     Template(
         12, "Wine and Two Drawers", ("wine_bottle", "popcorn", "cream_cheese", "butter", "cookies"),
         ("plate_left", "mug_red", "mug_white"), _wine_and_two_drawers,

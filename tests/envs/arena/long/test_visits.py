@@ -135,7 +135,7 @@ def test_records_say_that_the_stage_before_a_pause_is_still_the_right_one() -> N
 
 def test_a_visit_that_comes_too_late_does_not_take_place() -> None:
     early = Visit(0, 5, (Slide("top_drawer", 0.18),))  # stage 0 passes at the first step
-    env = make(
+    env: Any = make(
         replace(TASK, variants=(replace(TASK.variants[0], visits=(early,)),)),
         obs_mode="none", control_mode="pd_joint_pos", render_backend="none",
     )  # fmt: skip
