@@ -39,6 +39,10 @@ def evaluate(
             "interference k0,k7 or the like, where --tasks then names families.",
         ),
     ] = None,
+    difficulty: Annotated[
+        str | None,
+        typer.Option(help="How hard the tasks are; of arena: `standard` (the 26 tasks) or `long` (12 to 20 stages)."),
+    ] = None,
     agents: Annotated[
         str | None,
         typer.Option(
@@ -111,7 +115,7 @@ def evaluate(
     play |= {"planner_on.device": device, "actor_on.device": device, "shared_planner": shared_planner}
     play |= {"time.s1_latency_steps": s1_latency, "time.s2_latency_steps": s2_latency}
     given |= {"videos": videos, "clips": clips} | {f"play.{name}": value for name, value in play.items()}
-    given["conditions"] = None if condition is None else split(condition)
+    given |= {"conditions": None if condition is None else split(condition), "difficulty": difficulty}
     settings = evaluation_settings(config, given)
     if config is None and not settings.agents:
         own = settings.agent_configs
@@ -165,6 +169,8 @@ def play_settings(
     tasks = settings.tasks or benchmark.all_tasks()
     if settings.conditions:
         tasks = benchmark.in_conditions(settings.tasks, settings.conditions)
+    elif settings.difficulty is not None:
+        tasks = benchmark.at_difficulty(settings.tasks, settings.difficulty)
     agents = settings.agents or _agents_with_weights(settings)
     play = played_by(settings, agents)
     videos = (0 if benchmark.long_episodes else 2) if settings.videos is None else settings.videos

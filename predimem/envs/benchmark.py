@@ -129,6 +129,11 @@ class Benchmark(Protocol):
         ones, and here, where tasks have none."""
         raise ValueError(f"the tasks of {self.name} have no conditions: leave --condition out")
 
+    def at_difficulty(self, tasks: Sequence[str], difficulty: str) -> tuple[str, ...]:
+        """The tasks `tasks` of a difficulty, all of it where none is named. Raises ValueError for an unknown difficulty
+        and for tasks that are not of it, and here, where there is only one."""
+        raise ValueError(f"the tasks of {self.name} have no difficulties: leave --difficulty out, got {difficulty!r}")
+
     def describe(self, task: str) -> str:
         """A line that says what has to be done in a task, called as for `task_name`."""
         return ""

@@ -51,13 +51,15 @@ class _Solver:
 
 
 class OracleSolver(_Solver):
-    """Does the true subtask that is due, again and again until its stage passes."""
+    """Does the true subtask that is due, again and again until its stage passes; keeps still in a pause."""
 
     def reset(self) -> None:
         super().reset()
         self._tried = -1  # the stage of the last attempt
 
     def _next(self) -> Motion:
+        while self._env.waiting:
+            yield
         subtasks, stage = self._env.variant().subtasks, int(self._env.progress.stage[0])
         again = stage == self._tried
         self._tried = stage

@@ -25,6 +25,9 @@ def named(task: Task, variant: Variant, label: str) -> Subtask | Refusal | None:
 
 
 def due_label(env: Any) -> str:
-    """The label of the subtask that is due in an `ArenaEnv` of one world; when all were passed, of the last one."""
+    """The label of the subtask that is due in an `ArenaEnv` of one world; when all were passed, of the last one.
+
+    In a pause it is that of the subtask before it, which is done: there is no label for waiting.
+    """
     subtasks = env.variant().subtasks
-    return subtasks[min(int(env.progress.stage[0]), len(subtasks) - 1)].label
+    return subtasks[min(int(env.progress.stage[0]) - env.waiting, len(subtasks) - 1)].label

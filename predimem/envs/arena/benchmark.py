@@ -11,8 +11,10 @@ import numpy as np
 
 from predimem.core.interfaces import Environment
 from predimem.core.own_code import SUFFIX
+from predimem.core.suggestions import did_you_mean
 from predimem.envs.arena import suite
-from predimem.envs.arena.task import CATEGORIES, Task
+from predimem.envs.arena.long.templates import long_task, long_tasks
+from predimem.envs.arena.task import CATEGORIES, LONG, Task
 from predimem.envs.arena.tasks import TASKS, task_of
 from predimem.envs.arena.unseen.conditions import CONDITIONS, PLAIN, condition_of
 from predimem.envs.arena.vocabulary import labels
@@ -20,6 +22,8 @@ from predimem.envs.benchmark import Benchmark, EnvironmentOptions, EnvironmentRe
 from predimem.rendering.vulkan import use_driver
 
 EXPERTS = "datagen.experts.arena"
+STANDARD = "standard"  # the 26 tasks
+DIFFICULTIES = (STANDARD, LONG)
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,7 @@ class ArenaOptions(EnvironmentOptions):
 
 
 class ArenaBenchmark(Benchmark):
-    """A task is called by its number, name, Gymnasium id, or the file that defines it.
+    """A task is called by its number, name, Gymnasium id, or the file that defines it; a long one by its name.
 
     One of the 26 in a condition (`unseen.conditions`) is `<task>-<condition>`, such as `4-camera`.
     """
@@ -64,6 +68,18 @@ class ArenaBenchmark(Benchmark):
         chosen = tasks or self.all_tasks()
         return tuple(self.task_name(f"{task}-{condition_of(c).name}") for c in conditions for task in chosen)
 
+    def at_difficulty(self, tasks: Sequence[str], difficulty: str) -> tuple[str, ...]:
+        """Among the long tasks a number is that of a long task. Raises ValueError for what there is not."""
+        if difficulty not in DIFFICULTIES:
+            meant = did_you_mean(difficulty, DIFFICULTIES)
+            raise ValueError(f"unknown difficulty {difficulty!r}{meant}; the arena has: {', '.join(DIFFICULTIES)}")
+        if difficulty == LONG:
+            return tuple(long_task(task).name for task in tasks) or tuple(task.name for task in long_tasks())
+        other = [task for task in tasks if parse(task)[0].category == LONG]
+        if other:
+            raise ValueError(f"{other[0]} is a long task: play it with --difficulty {LONG}, or leave --difficulty out")
+        return tuple(tasks) or self.all_tasks()
+
     def describe(self, task: str) -> str:
         known, condition = parse(task)
         changed = "" if condition is None else f"  (unseen: {CONDITIONS[condition].what})"
@@ -84,13 +100,16 @@ class ArenaBenchmark(Benchmark):
         return parse(task)[0].horizon
 
     def categories(self, tasks: Sequence[str]) -> Mapping[str, Sequence[str]]:
-        """The released ones; what is played in a condition has that for its category: the same tasks otherwise."""
+        """The released ones, and that of the long tasks; what is played in a condition has that for its category: the
+        same tasks otherwise."""
         parsed = {self.task_name(task): parse(task) for task in tasks}
         known = {task.name: task for task in TASKS}
         known |= {name: task for name, (task, condition) in parsed.items() if condition is None}
         released = {c: [name for name, task in known.items() if task.category == c] for c in CATEGORIES}
         unseen = {c: [name for name, (_, condition) in parsed.items() if condition == c] for c in CONDITIONS}
-        return released | {condition: names for condition, names in unseen.items() if names}
+        long = [name for name, task in known.items() if task.category == LONG]
+        found = {**unseen, LONG: long}
+        return released | {category: names for category, names in found.items() if names}
 
     def make_environment(self, task: str, options: ArenaOptions, request: EnvironmentRequest) -> Environment:
         """Experts command joint angles, which takes a third of the time to simulate; whatever was learned or is
@@ -119,6 +138,8 @@ def parse(task: str) -> tuple[Task, str | None]:
     if condition not in CONDITIONS:
         return task_of(task), None
     known = task_of(name)
+    if known.category == LONG:
+        raise ValueError(f"{name}: conditions are for the {len(TASKS)} tasks of the arena: leave -{condition} out")
     if known not in TASKS:
         raise ValueError(f"{name}: conditions are for the {len(TASKS)} tasks of the arena, not for tasks of a file")
     return known, condition

@@ -51,14 +51,17 @@ class Progress:
             getattr(self, entry.name)[index] = 0
         self.variant[index] = variant.to(self.variant)
 
-    def advance(self, task: Task, world: World) -> None:
-        """One control step: count pours, pass the stage that is due where its predicate holds."""
+    def advance(self, task: Task, world: World, waiting: bool = False) -> None:
+        """One control step: count pours, pass the stage that is due where its predicate holds.
+
+        waiting: the robot has to wait, so that no stage passes.
+        """
         import torch
 
         self._count_pours(task, world)
         passed = torch.zeros_like(self.stage)
         for v, k in set(zip(self.variant.tolist(), self.stage.tolist(), strict=True)):
-            if k < task.stages:
+            if k < task.stages and not waiting:
                 due = (self.variant == v) & (self.stage == k)
                 passed += (due & task.variants[v].subtasks[k].done(world)).long()
         self.stage += passed

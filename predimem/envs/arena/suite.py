@@ -76,11 +76,12 @@ class ArenaEnvironment:
     line), `stage_states` (one character a stage: + passed, - undone again, x failed, . to come),
     `failure` (why the episode failed; empty while it has not), `pours` and `clipped_actions` so far.
     Stages are looked at with each image and when the episode ends, and repeated in between.
-    For those who explain failures: `stage_due` (index of the stage that is due after this step; all stages
-    passed: their number), `stage_facts` (as JSON, see `predimem.evaluation.analysis.stages.StageFacts`), `undue`
-    (what was achieved at this step and was not due, one a line: see `achievements.UndueAchievements`) and
-    `failed_attempts` (what came to nothing, one a line: see `attempts.FailedAttempts`), and `changed` (as JSON, what
-    differs in this episode from the training, see `unseen.setting.Setting`).
+    For those who explain failures: `stage_due` (index of the stage that is due after this step; all stages passed:
+    their number; in a pause the stage before it), `stage_facts` (as JSON, see
+    `predimem.evaluation.analysis.stages.StageFacts`), `undue` (what was achieved at this step and was not due, one a
+    line: see `achievements.UndueAchievements`) and `failed_attempts` (what came to nothing, one a line: see
+    `attempts.FailedAttempts`), both empty while somebody else moves something, and `changed` (as JSON, what differs in
+    this episode from the training, see `unseen.setting.Setting`).
     """
 
     def __init__(self, env: Any, camera_every: int | None = 1, horizon: int | None = None):
@@ -140,6 +141,7 @@ class ArenaEnvironment:
         truncated = bool(truncated[0]) or self._step >= self._horizon
         done = terminated or truncated
         failure = "" if success or not done else self._failure()
+        visited = self.simulation.visited
         if done or self._looks():
             self._states = self._stage_states(failed=bool(failure))
         return StepResult(
@@ -152,10 +154,10 @@ class ArenaEnvironment:
                 "stages_total": len(self._states),
                 "stage_labels": self._labels,
                 "stage_states": self._states,
-                "stage_due": int(self.simulation.progress.stage[0]),
+                "stage_due": int(self.simulation.progress.stage[0]) - self.simulation.waiting,
                 "stage_facts": self._facts,
-                "undue": "\n".join(self._undue.look(self._step)),
-                "failed_attempts": "\n".join(self._attempts.look(self._step)),
+                "undue": "\n".join(() if visited else self._undue.look(self._step)),
+                "failed_attempts": "\n".join(() if visited else self._attempts.look(self._step)),
                 "changed": self._changed,
                 "failure": failure,
                 "pours": int(report["pours"][0]),
@@ -212,7 +214,7 @@ class ArenaEnvironment:
 
 def _stage_facts(simulation: Any) -> str:
     """The stages of the episode that has begun, as `predimem.evaluation.analysis.stages` reads them."""
-    variant, budgets = simulation.variant(), simulation.task.budgets_steps
+    variant = simulation.variant()
     return json.dumps(
         [
             {
@@ -224,6 +226,6 @@ def _stage_facts(simulation: Any) -> str:
                 "budget_steps": budget,
                 "evidence": evidence,
             }
-            for subtask, budget, evidence in zip(variant.subtasks, budgets, variant.evidence, strict=True)
+            for subtask, budget, evidence in zip(variant.subtasks, variant.budgets_steps, variant.evidence, strict=True)
         ]
     )

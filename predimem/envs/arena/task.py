@@ -6,17 +6,15 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from predimem.core.subtask_labels import with_target
-from predimem.envs.arena.subtasks import Skill, Subtask
+from predimem.envs.arena.subtasks import Subtask
 from predimem.envs.arena.task_checks import check_task
 from predimem.envs.arena.variant import Variant
 
-Category = Literal["transferring", "occlusion", "counting", "sequence"]
-CATEGORIES: tuple[Category, ...] = ("transferring", "occlusion", "counting", "sequence")
+Category = Literal["transferring", "occlusion", "counting", "sequence", "long"]
+CATEGORIES: tuple[Category, ...] = ("transferring", "occlusion", "counting", "sequence")  # of the 26 tasks
+LONG: Category = "long"  # several of them in one episode, see `predimem.envs.arena.long`
 
-__all__ = ["CATEGORIES", "Category", "Task", "Variant", "memory_ratio"]
-
-# Control steps that a subtask may take, about twice what the scripted skills need.
-BUDGET_STEPS = {Skill.MOVE: 140, Skill.PLACE: 240, Skill.POUR: 320, Skill.OPEN: 360, Skill.CLOSE: 300}
+__all__ = ["CATEGORIES", "LONG", "Category", "Task", "Variant", "memory_ratio"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +27,7 @@ class Task:
     variants: all values of the hidden state, each as likely as the others.
     drawn: for the docs, what the variants differ in; empty where there is one variant.
     remember: for the docs, what its memory-dependent subtasks draw on; empty where there are none.
+    same_order: whether all variants have the same skills in the same order, as all but long tasks do.
 
     The labels of subtasks get the target behind them where the words that were given leave it open.
     Raises ValueError for a task that could not be built or judged (`task_checks`).
@@ -43,9 +42,10 @@ class Task:
     fixtures: tuple[str, ...] = ()
     drawn: str = ""
     remember: str = ""
+    same_order: bool = True
 
     def __post_init__(self) -> None:
-        check_task(self, CATEGORIES)
+        check_task(self, (*CATEGORIES, LONG))
         object.__setattr__(self, "variants", _with_targets(self.variants))
 
     @property
@@ -58,13 +58,13 @@ class Task:
 
     @property
     def budgets_steps(self) -> tuple[int, ...]:
-        """For each stage the control steps that it may take."""
-        return tuple(BUDGET_STEPS[s.skill] for s in self.variants[0].subtasks)
+        """For each stage of the first variant the control steps that it may take."""
+        return self.variants[0].budgets_steps
 
     @property
     def horizon(self) -> int:
         """Control steps after which an episode is truncated."""
-        return sum(self.budgets_steps)
+        return max(sum(variant.budgets_steps) for variant in self.variants)
 
 
 def _with_targets(variants: tuple[Variant, ...]) -> tuple[Variant, ...]:

@@ -13,6 +13,7 @@ from predimem.envs.arena.objects import OBJECTS
 from predimem.envs.arena.predicates import Poured
 from predimem.envs.arena.subtasks import Memory, Skill, Subtask
 from predimem.envs.arena.variant import Variant
+from predimem.envs.arena.visits import check_visits
 
 MOST_ON_TABLE = 4  # more do not find room at their distance from each other
 
@@ -42,17 +43,19 @@ class Task(Protocol):
     def fixtures(self) -> tuple[str, ...]: ...
     @property
     def variants(self) -> tuple[Variant, ...]: ...
+    @property
+    def same_order(self) -> bool: ...
 
 
 def check_task(task: Task, categories: tuple[str, ...]) -> None:
     """Raises ValueError with the first fault: what was expected, what came, what there is."""
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9]*", str(task.name)):
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9]*(-[0-9]+)?", str(task.name)):
         raise ValueError(f"a task's name is letters and digits, such as 'TidyTheTable'; got {task.name!r}")
     try:
         _check_head(task, categories)
         for index, variant in enumerate(task.variants):
             _check_variant(task, variant, f"variant {index + 1}" if len(task.variants) > 1 else "its variant")
-        _check_alike(task.variants)
+        _check_alike(task.variants, task.same_order)
         _check_labels_tell(task.variants)
     except ValueError as error:
         raise ValueError(f"task {task.name}: {error}") from None
@@ -104,6 +107,10 @@ def _check_variant(task: Task, variant: Variant, where: str) -> None:
         labels.add(subtask.label)
         _check_subtask(task, subtask, f"{where}, {subtask.label!r}")
     _check_pours(variant, where)
+    try:
+        check_visits(variant.pauses, variant.visits, task.objects, len(variant.subtasks))
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
 
 
 def _check_start(task: Task, variant: Variant, where: str) -> None:
@@ -173,12 +180,12 @@ def _check_pours(variant: Variant, where: str) -> None:
         raise ValueError(f"{where}: times of the pours is counted up, 1, 2, ...; got {', '.join(map(str, times))}")
 
 
-def _check_alike(variants: tuple[Variant, ...]) -> None:
-    """Stages and horizon belong to the task, so its variants have the same skills in the same order."""
+def _check_alike(variants: tuple[Variant, ...], same_order: bool) -> None:
+    """Stages belong to the task, so its variants have as many, and unless it says so the same skills in one order."""
     first = [str(s.skill) for s in variants[0].subtasks]
     for index, variant in enumerate(variants[1:], 2):
         skills = [str(s.skill) for s in variant.subtasks]
-        if skills != first:
+        if skills != first if same_order else len(skills) != len(first):
             raise ValueError(
                 "all variants have the same number of subtasks with the same skills; variant 1 has "
                 f"{', '.join(first)} ({len(first)}), variant {index} has {', '.join(skills)} ({len(skills)})"

@@ -94,6 +94,7 @@ class EvaluationFile:
 
     tasks: the tasks to play; empty: all of the benchmark
     conditions: the benchmark's conditions that each task is played in, such as `camera`; empty: the tasks as they are
+    difficulty: the benchmark's difficulty that tasks are chosen from, such as `long`; null: any
     agents: names of `agent_configs`, or of the benchmark's experts (`oracle`, ...); the first one is compared with the
         others; empty: all agents whose weights are there, in their order
     episodes, seed_start: how many episodes of each task and agent, and the seed of the first one
@@ -109,6 +110,7 @@ class EvaluationFile:
     benchmark: str = DEFAULT_BENCHMARK
     tasks: tuple[str, ...] = ()
     conditions: tuple[str, ...] = ()
+    difficulty: str | None = None
     agents: tuple[str, ...] = ()
     episodes: int = 100
     seed_start: int = EVALUATION_SEEDS_FROM
@@ -123,6 +125,11 @@ class EvaluationFile:
     complete_data = staticmethod(tasks_as_text)
 
     def __post_init__(self) -> None:
+        if self.conditions and self.difficulty is not None:
+            raise ValueError(
+                f"conditions and difficulty do not go together: got conditions {', '.join(self.conditions)} and "
+                f"difficulty {self.difficulty!r}; leave one of them out"
+            )
         known = self.agent_configs
         unknown = sorted({name for study in self.studies.values() for name in study.values} - set(known))
         if unknown:

@@ -142,7 +142,7 @@ def test_a_file_that_changed_is_read_again(tmp_path: Path) -> None:
         (("task_id=101", "task_id='7'"), "task ButterAway: task_id is a whole number of 1 or more; got '7'"),
         (('"ButterAway"', '"TransferButterCreamcheese"'), "there is a task of the name TransferButterCreamcheese"),
         (('"ButterAway"', '"Butter away"'), "a task's name is letters and digits, such as 'TidyTheTable'"),
-        (('"sequence"', '"order"'), "category is one of transferring, occlusion, counting, sequence; got 'order'"),
+        (('"sequence"', '"order"'), "category is one of transferring, occlusion, counting, sequence, long; got"),
         (('objects=("butter",)', 'objects=("butter")'), "objects is a tuple; got 'butter'. A tuple of one has a comma"),
         (('objects=("butter",)', 'objects=("bread",)'), "unknown object 'bread'; there are: cookies, butter, popcorn"),
         (('objects=("butter",)', 'objects=("milk",)'), "'pick butter': add 'butter' to the task's objects (milk)"),

@@ -10,8 +10,6 @@ import numpy as np
 import sapien
 import torch
 from mani_skill.envs.sapien_env import BaseEnv
-from mani_skill.envs.utils.observations import parse_obs_mode_to_struct
-from mani_skill.envs.utils.system.backend import CPU_SIM_BACKENDS
 from mani_skill.sensors.camera import CameraConfig
 from mani_skill.utils import sapien_utils
 from mani_skill.utils.structs import Pose
@@ -27,8 +25,10 @@ from predimem.envs.arena.scene.furniture import build_fixture, build_mat, build_
 from predimem.envs.arena.scene.groceries import build_object
 from predimem.envs.arena.scene.looks import light_scene
 from predimem.envs.arena.scene.mats import carry_mats
+from predimem.envs.arena.scene.options import CONTROL_MODES, check_options, textures
 from predimem.envs.arena.scene.reading import proprioception, read_world, tcp_pose
 from predimem.envs.arena.scene.shading import shader_config
+from predimem.envs.arena.scene.visitor import Visitor
 from predimem.envs.arena.task import Task, Variant
 from predimem.envs.arena.tasks import task_of
 from predimem.envs.arena.unseen.conditions import PLAIN, condition_of, draw_setting
@@ -39,7 +39,6 @@ from predimem.rendering import maniskill as rendering
 CONTROL_HZ = 20
 CAMERAS = ("agentview_rgb", "eye_in_hand_rgb")
 DEPTH_CAMERAS = ("agentview_depth", "eye_in_hand_depth")  # at the same places, for making data
-CONTROL_MODES = ("pd_ee_delta_pose", "pd_joint_pos")
 ROBOT_MESHES = ("light", "stock")
 ROBOT_FLAT_M = 0.0015  # a third of a pixel of a camera with 256 px; spares two triangles in five
 AGENTVIEW_FOV_RAD = 0.86
@@ -111,7 +110,9 @@ class ArenaEnv(BaseEnv):
         self.mats: dict[str, Any] = {}
         self.distractors: dict[str, Any] = {}
         self._dropped_scenes = 0
-        _check_options(obs_mode, control_mode, image_px, num_envs, sim_backend)
+        if num_envs > 1 and any(variant.pauses or variant.visits for variant in self.task.variants):
+            raise ValueError(f"task {self.task.name} has pauses or visits, which need num_envs=1; got {num_envs}")
+        check_options(obs_mode, control_mode, image_px, num_envs, sim_backend)
         if robot_meshes not in ROBOT_MESHES:
             raise ValueError(f"robot_meshes is one of {', '.join(ROBOT_MESHES)}, not {robot_meshes!r}")
         if reconfiguration_freq is None:
@@ -182,6 +183,7 @@ class ArenaEnv(BaseEnv):
         marked = sorted({place for variant in self.task.variants for place in variant.mats})
         self.mats = {place: build_mat(self.scene, f"mat_{place}") for place in marked}
         self.progress = Progress.fresh(self.num_envs, self.device)
+        self.visitor = Visitor(self) if any(v.pauses or v.visits for v in self.task.variants) else None
         self.table_pose = self._tensor([[0.0, 0, 0, 1, 0, 0, 0]] * self.num_envs)
         self.rest_bottom_m = torch.zeros(self.num_envs, len(self.task.objects), device=self.device)
 
@@ -260,6 +262,8 @@ class ArenaEnv(BaseEnv):
         for name, thing in self.distractors.items():
             thing.set_pose(self._pose_of([self.settings[0].distractors[name]]))
         self.progress.reset(env_idx, torch.tensor([layout.variant for layout in layouts]))
+        if self.visitor is not None:
+            self.visitor.reset()
         self.rest_bottom_m[env_idx] = self._tensor(
             [[layout.objects[n][0][2] - OBJECTS[n].half_height_m for n in self.task.objects] for layout in layouts]
         )
@@ -278,11 +282,13 @@ class ArenaEnv(BaseEnv):
             action, clipped = limited(action, space, self.progress.clipped, self.control_mode)
             self.progress.clipped += clipped
         result = super()._step_action(action)  # on a GPU this fetches the new state
-        self.progress.advance(self.task, self.world())
+        self.progress.advance(self.task, self.world(), self.waiting)
         return result
 
     def _before_control_step(self) -> None:
         carry_mats(self)
+        if self.visitor is not None:
+            self.visitor.before_step()
 
     def evaluate(self) -> dict[str, torch.Tensor]:
         """Stages passed so far, success, and failures that cannot be mended; all [N]."""
@@ -314,6 +320,16 @@ class ArenaEnv(BaseEnv):
         """The hidden state of world `index`: for oracles and for making data, never for a policy."""
         return self.task.variants[int(self.progress.variant[index])]
 
+    @property
+    def waiting(self) -> bool:
+        """Whether the robot has to wait, so that the stage that is due cannot pass yet."""
+        return self.visitor is not None and self.visitor.waiting
+
+    @property
+    def visited(self) -> bool:
+        """Whether somebody else is moving something now, so that not all that changes is the robot's doing."""
+        return self.visitor is not None and self.visitor.busy
+
     def instructions(self) -> list[str]:
         """What each world's robot is told."""
         told = zip(self.settings, self.progress.variant, strict=True)
@@ -339,7 +355,7 @@ class ArenaEnv(BaseEnv):
         """
         if not self.scene.can_render():
             raise ValueError("this environment has no renderer: make it with render_backend='auto'")
-        visual = _textures(mode)
+        visual = textures(mode)
         self.scene.update_render(update_sensors=True, update_human_render_cameras=False)
         for name in cameras:
             self._sensors[name].capture()
@@ -371,34 +387,3 @@ class ArenaEnv(BaseEnv):
             extra |= {name: fixture.qpos for name, fixture in self.fixtures.items() if name in f.KITCHEN}
             extra |= {"stage": self.progress.stage.float(), "variant": self.progress.variant.float()}
         return extra
-
-
-def _check_options(obs_mode: str, control_mode: str, image_px: int, num_envs: int, sim_backend: str) -> None:
-    if control_mode not in CONTROL_MODES:
-        raise ValueError(f"control_mode is one of {', '.join(CONTROL_MODES)}, not {control_mode!r}")
-    if obs_mode not in (*backends.BLIND_OBS_MODES, "sensor_data"):
-        _textures(obs_mode)
-    if image_px < 1:
-        raise ValueError(f"image_px is the cameras' width and height in pixels, 1 or more, not {image_px!r}")
-    if num_envs < 1:
-        raise ValueError(f"num_envs is the number of worlds, 1 or more, not {num_envs!r}")
-    if num_envs > 1 and (sim_backend in CPU_SIM_BACKENDS or not torch.cuda.is_available()):
-        raise ValueError(
-            f"num_envs={num_envs} needs PhysX on a CUDA GPU (sim_backend 'auto' or 'gpu'), and this is sim_backend "
-            f"{sim_backend!r} with{'' if torch.cuda.is_available() else 'out'} such a GPU: on a CPU take one process "
-            "for each environment, such as gymnasium.vector.AsyncVectorEnv"
-        )
-
-
-def _textures(mode: str) -> Any:
-    """What of a camera's images a mode asks for. Raises ValueError if it is none."""
-    try:
-        visual = parse_obs_mode_to_struct(mode).visual
-    except AssertionError:
-        visual = None
-    if visual is None or not any(vars(visual).values()):
-        raise ValueError(
-            f"unknown mode {mode!r}: there are {', '.join(backends.BLIND_OBS_MODES)} (no images), rgb, rgbd, "
-            "pointcloud, and rgb, depth, segmentation, position, normal, albedo joined by '+'"
-        )
-    return visual

@@ -34,6 +34,7 @@ def own_state(env: ArenaSimulation) -> State:
             "elapsed_steps": env.elapsed_steps[:, None].clone(),
             "rest_bottom_m": env.rest_bottom_m.clone(),
             **{entry.name: getattr(env.progress, entry.name)[:, None].clone() for entry in fields(Progress)},
+            **({} if env.visitor is None else {"visitor": env.visitor.state()}),
         },
     }
 
@@ -49,6 +50,8 @@ def restore_own_state(env: ArenaSimulation, state: Mapping[str, Any], env_idx: T
     for entry in fields(Progress):
         values = getattr(env.progress, entry.name)
         values[env_idx] = task[entry.name][:, 0].round().to(values)
+    if env.visitor is not None:
+        env.visitor.restore(task["visitor"])
 
 
 def unflatten(flat: Any, template: Mapping[str, Any]) -> State:

@@ -18,6 +18,7 @@ class ArenaSimulation(Protocol):
     table_pose: [N, 7].
     rest_bottom_m: [N, objects].
     agent, scene: ManiSkill's own.
+    visitor: a `visitor.Visitor`, or None where nothing happens without the robot.
     """
 
     task: Task
@@ -29,12 +30,16 @@ class ArenaSimulation(Protocol):
     rest_bottom_m: Tensor
     agent: Any
     scene: Any
+    visitor: Any
 
     @property
     def device(self) -> torch.device: ...
 
     @property
     def num_envs(self) -> int: ...
+
+    @property
+    def control_freq(self) -> int: ...
 
     @property
     def elapsed_steps(self) -> Tensor: ...

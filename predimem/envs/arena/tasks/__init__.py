@@ -20,7 +20,7 @@ TASKS: tuple[Task, ...] = tuple(
 
 
 def task_of(key: int | str | PathLike[str] | Task) -> Task:
-    """A task by its id (4, "4"), its name, its Gymnasium id or the path of its file (ends in .py).
+    """A task by its id (4, "4"), its name, its Gymnasium id or the path of its file (ends in .py); long tasks by name.
 
     A task itself is given back. Raises ValueError for an unknown one, naming all of them, and for a file
     that is faulty or takes the id or the name of one of the 26.
@@ -29,6 +29,10 @@ def task_of(key: int | str | PathLike[str] | Task) -> Task:
         return key
     if str(key).endswith(SUFFIX):
         return _task_of_file(str(key))
+    if re.match(r"(predimem/Arena-)?long-", str(key)):
+        from predimem.envs.arena.long.templates import long_task
+
+        return long_task(str(key))
     for task in TASKS:
         if str(key) in (str(task.task_id), task.name, task.env_id):
             return task

@@ -52,7 +52,7 @@ def free_points(
             return points
         point = rng.uniform(low, high)
         apart = all(np.linalg.norm(point - other) >= spacing_m for other in (*taken, *points))
-        if apart and outside[0] <= outside_m(point) <= outside[1] and _is_clear(point, fixtures):
+        if apart and outside[0] <= outside_m(point) <= outside[1] and is_clear(point, fixtures):
             points.append(point)
         elif rng.random() < 0.005:
             points = []  # begun afresh, as these may leave no room for the others
@@ -62,12 +62,13 @@ def free_points(
     )
 
 
-def _is_clear(point: np.ndarray, fixtures: Mapping[str, Pose]) -> bool:
+def is_clear(point: np.ndarray, fixtures: Mapping[str, Pose], clear_m: float = CLEAR_M) -> bool:
+    """Whether a point [2] is within reach, and so far from the fixtures and from whatever opens."""
     if np.linalg.norm(point - np.array(f.ROBOT_BASE_M[:2])) < NEAREST_M:
         return False
     for name, (position, _) in fixtures.items():
         at = point - position[:2]
-        if distance_m(_footprint(f.FIXTURES[name].kind), at) < CLEAR_M:
+        if distance_m(_footprint(f.FIXTURES[name].kind), at) < clear_m:
             return False
         if name == "microwave" and np.linalg.norm(at - f.MICROWAVE.hinge_m[:2]) < DOOR_SWEEP_M:
             return False
