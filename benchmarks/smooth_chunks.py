@@ -43,6 +43,7 @@ from predimem.core.seeds import EVALUATION_SEEDS_FROM
 from predimem.evaluation.analysis.metrics import wilson_interval
 from predimem.evaluation.run.benchmark_player import BenchmarkPlayer
 from predimem.evaluation.run.config import PlayConfig
+from predimem.evaluation.run.machine import machine, revision
 
 TASKS = ("mikasa:RememberColor9-VLA-v0", "arena:1", "arena:4", "arena:8", "arena:13")
 ACTORS = {"mikasa": "actor", "arena": "arena-actor"}
@@ -95,7 +96,7 @@ def play(task: str, mode: str, latency_ms: int, seeds: list[int], weights: dict[
             if result.status == "error":
                 raise RuntimeError(f"{task}, {mode}, {latency_ms} ms, seed {seed}: {result.message}")
             line = {"task": task, "mode": mode, "latency_ms": latency_ms, "seed": seed, "actor": actor}
-            line |= {"success": result.status == "success", "steps": result.steps}
+            line |= {"revision": str(revision()[0])[:7], "success": result.status == "success", "steps": result.steps}
             line |= figures(recorder.trace["ticks"], steps)
             with out.open("a") as file:
                 file.write(json.dumps(line) + "\n")
@@ -131,9 +132,9 @@ def rows(lines: list[dict[str, Any]]) -> list[list[str]]:
 
 
 def write_table(lines: list[dict[str, Any]], path: Path) -> None:
-    from predimem.evaluation.run.machine import machine, revision
-
-    here = machine()
+    here, noted = machine(), sorted({line["revision"] for line in lines if "revision" in line})
+    without = sum("revision" not in line for line in lines)
+    played = ", ".join([*noted, *([f"not recorded for {without} episodes"] if without else [])])
     body = [HEAD, ["---"] + ["---:"] * (len(HEAD) - 1), *rows(lines)]
     text = "# S1's latency and the borders of chunks\n\n"
     first = min(line["seed"] for line in lines)
@@ -142,8 +143,9 @@ def write_table(lines: list[dict[str, Any]], path: Path) -> None:
     text += paragraph(
         f"""Made with `python -m benchmarks.smooth_chunks --out FILE --table docs/benchmarks/smooth_chunks.md`, whose
         code says what is measured. Time is simulated, so the machine's speed does not matter to the figures. The
-        shipped actors, but for the weights that are named here: {other}. {here["cpu"]}, revision
-        {str(revision()[0])[:7]}, seeds from {first} on. Intervals are Wilson's, for all episodes of a row alike."""
+        shipped actors, but for the weights that are named here: {other}. {here["cpu"]}; table of revision
+        {str(revision()[0])[:7]}; revisions at which episodes were played: {played}; seeds from {first} on. Intervals
+        are Wilson's, for all episodes of a row alike."""
     )
     text += "\n\n"
     path.write_text(text + "\n".join(f"| {' | '.join(row)} |" for row in body) + "\n")
