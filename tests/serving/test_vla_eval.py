@@ -117,10 +117,8 @@ def test_the_server_is_killed(tmp_path: Path) -> None:
                 await connection.start_episode({"task": {"name": "any"}})
                 acted = await act(connection, range(20))
                 first.kill()
-                async with anyio.create_task_group() as group:
-                    group.start_soon(anyio.to_thread.run_sync, restart)
-                    acted += await act(connection, range(20, 40))
-                    stop.set()
+                again.start()
+                acted += await act(connection, range(20, 40))
                 await connection.end_episode({"metrics": {"success": True}})
                 return acted
 
@@ -129,7 +127,10 @@ def test_the_server_is_killed(tmp_path: Path) -> None:
             stop.wait(60)
             resumed.append(second.metric('predimem_episodes_total{how="resumed"}'))
 
+    again = threading.Thread(target=restart)
     acted = run(play)
+    stop.set()
+    again.join()
     held = [k for k, (step, _) in enumerate(acted) if step == -1]  # until the first plan, before the kill
     assert all(int(step) == k for k, (step, _) in enumerate(acted) if k not in held)
     assert max(held, default=0) < 20 and resumed == [1]

@@ -9,7 +9,7 @@ export class Recalled {
     this.why = h("p", {});
     this.rows = h("tbody");
     const heads = ["", "session", "told", "similarity", "view", "instruction", "age"];
-    this.element = h("section", { class: "card recalled", hidden: true }, h("h2", {}, "Earlier sessions"), this.why, h("table", { class: "answers" }, h("thead", {}, h("tr", {}, heads.map((head) => h("th", {}, head)))), this.rows));
+    this.element = h("section", { class: "card recalled", hidden: true }, h("h2", {}, "Earlier sessions"), this.why, h("table", { class: "sessions" }, h("thead", {}, h("tr", {}, heads.map((head) => h("th", {}, head)))), this.rows));
   }
 
   /** told: as `predimem.serving.recalled.plain` gives it, or null. */
