@@ -81,7 +81,9 @@ def read_found(study: HeadStudy) -> Found:
 
 
 def as_markdown(study: HeadStudy, found: Found) -> str:
-    cells = list(dict.fromkeys((t.share, t.weight) for t in study.trainings))
+    """All tables. Shares of the demonstrations of which nothing is there yet are named at the end alone."""
+    begun = {t.share for t in study.trainings if found.counts[t]} or set(study.training_shares)
+    cells = list(dict.fromkeys((t.share, t.weight) for t in study.trainings if t.share in begun))
     parts = [
         "# What the predictive head does",
         paragraph(_head(study, found)),
@@ -216,7 +218,9 @@ def _missing(study: HeadStudy, found: Found) -> str:
     for piece in (replay.PIECE, states.PIECE, PLAY):
         n = {training: _number(found, training, piece) for training in study.trainings}
         most = max(n.values())
-        fewer = [f"{t.name} ({count} of {most} episodes)" for t, count in n.items() if count < most]
+        shares = [share for share in study.training_shares if not any(n[t] for t in n if t.share == share)]
+        fewer = [f"all planners of a share of {share:g}" for share in shares if most]
+        fewer += [f"{t.name} ({n[t]} of {most} episodes)" for t in n if n[t] < most and t.share not in shares]
         if fewer or not most:
             lines.append(f"- {piece}: {', '.join(fewer) or 'everything'}")
     return "## Missing\n\n" + "\n".join(lines) if lines else ""

@@ -221,6 +221,10 @@ def test_the_table_of_a_study_that_is_half_done(tmp_path: Path) -> None:
     flat = " ".join(text.split())
     assert "3 of 6 planners" in flat and "play (6 episodes) at revision abc1234 with changes on a CPU" in flat
     assert "- replay: share-1-weight-0.5-seed-0 (0 of 1 episodes), share-1-weight-0.1-seed-1 (0 of 1" in flat
+    two = study_of(tmp_path, training_seeds=[0, 1], predictive_weights=[0.0, 0.1, 0.5])
+    nothing: dict[Training, dict[Any, Any]] = {training: {} for training in two.trainings}
+    text = as_markdown(two, Found(nothing | counts, nothing | frames, made))
+    assert "| 0.25 |" not in text and "- replay: all planners of a share of 0.25, share-1-weight-0.5-seed-0 (0" in text
     empty = as_markdown(study, Found({t: {} for t in counts}, {t: {} for t in counts}, {}))
     assert "0 of 6 planners" in empty and "- play: everything" in empty
     alone = replace(study, predictive_weights=(0.1,))
