@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 from PIL import Image
@@ -15,18 +14,6 @@ from predimem.core.weight_files import weights_folder, weights_hash
 ARENA_PLANNER = "arena-planner"
 
 
-@functools.cache
-def tower(weights: str = ARENA_PLANNER, root: str | None = None) -> Callable[[Sequence[Frame]], np.ndarray]:
-    """F frames -> float32 [F, D], by `planner.decoding.QwenPlanner.embed`; one in each process.
-
-    weights: the folder of a planner below `root`, or below the shipped weights. Raises WeightsError where there is
-    none, and PlannerCheckpointError where it cannot be loaded.
-    """
-    from planner.decoding import load_planner
-
-    return load_planner(weights_folder(root, weights)).embed
-
-
 class TowerEmbedder:
     """Embeds frames of a robot whose cameras the planner knows.
 
@@ -34,14 +21,18 @@ class TowerEmbedder:
     """
 
     def __init__(self, weights: str = ARENA_PLANNER, root: str | None = None) -> None:
-        """As `tower`."""
+        """weights: the folder of a planner below `root`, or below the shipped weights. Raises WeightsError where there
+        is none, and PlannerCheckpointError where it cannot be loaded."""
         from planner.decoding import load_planner
 
-        folder = weights_folder(root, weights)
-        planner = load_planner(folder)
+        self._folder = weights_folder(root, weights)
+        planner = load_planner(self._folder)
         self.embed = planner.embed
         self.cameras = tuple(planner.spec.prompt.cameras)
-        self.model = f"{Path(weights).name}-{weights_hash(folder)[:8]}"
+
+    @functools.cached_property
+    def model(self) -> str:
+        return f"{self._folder.name}-{weights_hash(self._folder)[:8]}"
 
     def query(self, images: Mapping[str, np.ndarray], size: tuple[int, int]) -> np.ndarray:
         """float32 [D] for a search by the images of some cameras, uint8 [H, W, 3]; the other cameras do not count.
@@ -56,6 +47,13 @@ class TowerEmbedder:
         frame = Frame(0, 0.0, {camera: sized.get(camera, any_image) for camera in self.cameras})
         parts = self.embed([frame])[0].reshape(len(self.cameras), -1)  # one part for each camera: `QwenPlanner.embed`
         return (parts * np.array([[camera in images] for camera in self.cameras])).ravel()
+
+
+@functools.cache
+def tower(weights: str = ARENA_PLANNER, root: str | None = None) -> Callable[[Sequence[Frame]], np.ndarray]:
+    """F frames -> float32 [F, D], by `planner.decoding.QwenPlanner.embed`; one in each process. Raises as
+    `TowerEmbedder`."""
+    return TowerEmbedder(weights, root).embed
 
 
 def _resized(image: np.ndarray, size: tuple[int, int]) -> np.ndarray:

@@ -41,7 +41,7 @@ def evaluate(
     ] = None,
     difficulty: Annotated[
         str | None,
-        typer.Option(help="How hard the tasks are; of arena: `standard` (the 26 tasks) or `long` (12 to 20 stages)."),
+        typer.Option(help="How hard the tasks are; of arena: `standard` (the 26 tasks) or `long` (12 to 16 stages)."),
     ] = None,
     agents: Annotated[
         str | None,

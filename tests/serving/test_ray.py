@@ -105,6 +105,7 @@ def test_metrics_and_pages_of_all_replicas(cluster: ServerProcess) -> None:
     overview = json.loads(cluster.get("/page/live.json", AUTHORISED)[1])["overview"]
     assert overview["ready"] and "shown" in {session["id"] for session in overview["sessions"]}
     live = json.loads(cluster.get("/page/live/shown.json", AUTHORISED)[1])
+    assert json.loads(cluster.get("/page/search.json?subtask=no+such+words", AUTHORISED)[1])["keyframes"] == []
     assert live["episode"]["id"] == "shown" and live["overview"]["server"]["cameras"] == ["cam_a", "cam_b"]
 
 

@@ -33,7 +33,7 @@ def page(gateway: Gateway, address: str) -> Page:
     if path == "/page/live.json":
         return json_page({"overview": _overview(gateway)})
     if path.startswith("/page/"):
-        return _of_one(gateway, path, address)
+        return _of_one(gateway, address)
     return missing("there is no such page")
 
 
@@ -60,12 +60,12 @@ class _Collected:
         return self._families
 
 
-def _of_one(gateway: Gateway, path: str, address: str) -> Page:
+def _of_one(gateway: Gateway, address: str) -> Page:
     """A page of one replica: that of the episode where it is about one that is played."""
-    asked = _LIVE_EPISODE.fullmatch(path)
+    asked = _LIVE_EPISODE.fullmatch(address)
     handle = gateway.replicas.options(session_id=unquote(asked[1])) if asked else gateway.replicas
     _, found = handle.page.remote(address).result(timeout_s=ASK_S)
-    if asked and path.endswith(".json") and found.status == 200:
+    if asked and address.endswith(".json") and found.status == 200:
         return json_page(json.loads(found.body) | {"overview": _overview(gateway)})
     return found
 

@@ -14,6 +14,7 @@ CONTROL_MODES = ("pd_ee_delta_pose", "pd_joint_pos")
 
 
 def check_options(obs_mode: str, control_mode: str, image_px: int, num_envs: int, sim_backend: str) -> None:
+    """Raises ValueError for the first option that cannot be had."""
     if control_mode not in CONTROL_MODES:
         raise ValueError(f"control_mode is one of {', '.join(CONTROL_MODES)}, not {control_mode!r}")
     if obs_mode not in (*backends.BLIND_OBS_MODES, "sensor_data"):

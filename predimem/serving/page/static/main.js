@@ -11,11 +11,13 @@ import { drawLive, drawPast, drawRobots, hash } from "./sidebar.js";
 const EVERY_MS = 300; // between two looks at a live episode
 const PATIENT_MS = 1500; // where nothing live is shown
 const PAST_EVERY_MS = 5000;
+const ROBOTS_EVERY_MS = 30000; // counts all that is kept
 const byId = (id) => document.getElementById(id);
 
 let view = null;
 let route = { kind: "", id: "", step: null };
-let past = { episodes: [], robots: [], asked: -Infinity };
+let past = { episodes: [], asked: -Infinity };
+let robots = { list: [], asked: -Infinity };
 let overview = null;
 
 function readRoute() {
@@ -95,14 +97,16 @@ async function openPast() {
 
 async function tick() {
   if (performance.now() - past.asked > PAST_EVERY_MS) {
-    const [episodes, robots] = await Promise.all([json("/page/past.json"), json("/page/robots.json")]);
-    past = { episodes, robots, asked: performance.now() };
+    past = { episodes: await json("/page/past.json"), asked: performance.now() };
+  }
+  if (performance.now() - robots.asked > ROBOTS_EVERY_MS) {
+    robots = { list: await json("/page/robots.json"), asked: performance.now() };
   }
   await look();
   if (route.kind === "past" && view?.episode?.id !== route.id && !view?.message) await openPast();
   drawLive(overview.sessions, route);
   drawPast(past.episodes, overview.keeps, route);
-  drawRobots(past.robots, route);
+  drawRobots(robots.list, route);
 }
 
 function login(why) {
