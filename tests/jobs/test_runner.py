@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -33,6 +32,7 @@ from tests.jobs.small_worker import (
     unfit_worker,
     wait_for_starts,
 )
+from tests.processes import wait_until_ended
 
 ROOT = Path(__file__).parents[2]
 JOBS = [Job(task, seed) for task in ("Pour", "Stack") for seed in range(1001, 1007)]
@@ -224,20 +224,10 @@ def test_workers_do_not_outlive_a_killed_run(tmp_path: Path) -> None:
     pids = {pid for _, _, pid in wait_for_starts(tmp_path, 5)}
     process.kill()
     process.communicate(timeout=30)
-    deadline = time.monotonic() + 10
-    while any(is_running(pid) for pid in pids):
-        assert time.monotonic() < deadline, "the workers go on"
-        time.sleep(0.05)
+    wait_until_ended(pids)
     outcomes = run(tmp_path, backend=TWO)
     assert sum(outcome.kept for outcome in outcomes) == 10
     assert len((tmp_path / "journal.jsonl").read_text().splitlines()) == 12
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def staged_worker(out: str) -> SmallWorker:

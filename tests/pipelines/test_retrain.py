@@ -26,6 +26,7 @@ from predimem.evaluation.run.config import evaluation_settings
 from predimem.pipelines.own_tasks import StartConfig, start_of
 from predimem.pipelines.retrain import ACTOR, DATA, PLANNER, RetrainConfig, Stage, choose_stages, plan_stages
 from predimem.pipelines.stages import StageError, is_done, run_stages
+from tests.processes import children, wait_until_ended
 
 ROOT = Path(__file__).parents[2]
 CONFIG = ROOT / "configs" / "train_arena.yaml"
@@ -313,7 +314,7 @@ def test_interrupted_it_ends_with_its_stage(tmp_path: Path, how: signal.Signals)
     process.send_signal(how)
     output, _ = process.communicate(timeout=120)
     assert process.returncode != 0 and "interrupted in vision-data: the same command goes on" in output
-    assert not any(Path(f"/proc/{pid}").exists() for pid in running)
+    wait_until_ended(running)
 
 
 @pytest.mark.slow
@@ -360,10 +361,6 @@ actor:
     sampling: {frames_per_batch: 2}
     dagger: {rounds: 1, expert_episodes: 0, episodes: 1, steps: 2}
 """
-
-
-def children(pid: int) -> list[str]:
-    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from planner.sft_run import TrainingFailed, libraries_write_to, run_swift
+from tests.processes import descendants, wait_until_ended
 
 ROOT = Path(__file__).parents[2]
 TALKS = """
@@ -53,19 +54,15 @@ run_swift([sys.executable, "-c", {sleeper!r}], os.environ, Path(sys.argv[1]))
 """
     process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "log")], cwd=ROOT)
 
-    def below(pid: int) -> list[int]:
-        found = [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-        return [*found, *(one for child in found for one in below(child))]
-
-    children: list[int] = []
+    started: list[int] = []
     until = time.monotonic() + 120
-    while len(children) < 2 and time.monotonic() < until:
+    while len(started) < 2 and time.monotonic() < until:
         time.sleep(0.1)
-        children = below(process.pid)
-    assert len(children) == 2
+        started = descendants(process.pid)
+    assert len(started) == 2
     process.send_signal(signal.SIGINT)
     assert process.wait(60) != 0
-    assert not any(Path(f"/proc/{child}").exists() for child in children)
+    wait_until_ended(started)
 
 
 def test_transformers_write_to_the_log(tmp_path, capsys):

@@ -27,6 +27,7 @@ from predimem.core.types import ActionChunk, MemorySnapshot, Observation, Plan
 from predimem.serving.config import ServeConfig
 from predimem.serving.known_tasks import KnownTasks
 from predimem.serving.robot import RobotSpec, Served
+from tests.processes import children
 
 ROOT = Path(__file__).parents[2]
 CAMERAS = ("cam_a", "cam_b")
@@ -220,12 +221,8 @@ def tls_server(folder: Path, **changes: Any) -> Iterator[tuple[ServerProcess, ss
 
 def planner_pid(server: ServerProcess) -> int:
     """The child that was spawned last; another one is multiprocessing's resource tracker."""
-    pid = server.process.pid
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    for thread in Path(f"/proc/{pid}/task").iterdir():
-        children += (thread / "children").read_text().split()
-    spawned = [c for c in set(children) if b"spawn_main" in Path(f"/proc/{c}/cmdline").read_bytes()]
-    return max(map(int, spawned))
+    spawned = [c for c in children(server.process.pid) if b"spawn_main" in Path(f"/proc/{c}/cmdline").read_bytes()]
+    return max(spawned)
 
 
 def free_port() -> int:

@@ -16,6 +16,7 @@ from openpi_client.websocket_client_policy import WebsocketClientPolicy
 
 from predimem.serving.config import StateConfig
 from predimem.serving.store import open_state
+from tests.processes import descendants, wait_until_ended
 from tests.serving.support import ServerProcess, observe, server_process, small_config
 from tests.serving.test_restart import mark_of
 
@@ -181,17 +182,8 @@ def test_sigterm_to_the_whole_process_group_is_no_error(tmp_path: Path) -> None:
         assert len(below) > 4  # Ray's servers, a replica and its planner
         os.killpg(server.process.pid, signal.SIGTERM)
         assert server.process.wait(120) == 0 and server.event("stopped")
-        wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in below), 30)
+        wait_until_ended(below, 30)
         said = [line for line in server.faults() if "ServeController" not in line]  # Serve kills its own at its end
         assert not [
             line for line in said if re.search(r"error|fail|Traceback|has died|Terminated", line, re.IGNORECASE)
         ]
-
-
-def descendants(pid: int) -> list[int]:
-    """Processes that a process has started, and those that these have started."""
-    below = []
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in map(int, (task / "children").read_text().split()):
-            below += [child, *descendants(child)]
-    return below

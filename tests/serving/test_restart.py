@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from memory_bank.store import open_store
 from predimem.serving.config import StateConfig
 from predimem.serving.store import open_state
 from tests.memory_bank.store.conftest import database, postgres  # noqa: F401
+from tests.processes import wait_until_ended
 from tests.serving.support import free_port, observe, planner_pid, small_server
 
 MARK_EVERY = 7  # steps; the planner nominates these images
@@ -57,7 +57,7 @@ def cycles(folder: Path, count: int) -> int:
             held.add(last["step"])
             child = planner_pid(server)
             server.kill()
-            wait_until_gone(child)
+            wait_until_ended([child])
     store = open_state(state, StateConfig())
     episode = store.find("robot/1")
     assert episode is not None
@@ -65,20 +65,6 @@ def cycles(folder: Path, count: int) -> int:
         assert store.frame(episode.key, keyframe).images["cam_b"][0, 0, 0] == mark_of(keyframe)
     store.close()
     return len(known)
-
-
-def wait_until_gone(pid: int) -> None:
-    end = time.monotonic() + 20
-    while True:
-        try:
-            os.kill(pid, 0)
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except (ProcessLookupError, FileNotFoundError):
-            return
-        if state == "Z":
-            return
-        assert time.monotonic() < end, "the planner's process outlives its server"
-        time.sleep(0.05)
 
 
 def test_three_kills(tmp_path: Path) -> None:
