@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("--conditions", default=",".join(CONDITIONS))
     parser.add_argument("--episodes", type=int, default=40, help="of each family and condition")
     parser.add_argument("--pool", type=int, default=8, help="recorded sessions of each value, evaluation")
-    parser.add_argument("--training-pool", type=int, default=3, help="the same of those that gates are chosen on")
+    parser.add_argument("--training-pool", type=int, default=10, help="the same of those that gates are chosen on")
     parser.add_argument("--image-px", type=int, default=128)
     given = parser.parse_args()
     torch.set_num_threads(1)

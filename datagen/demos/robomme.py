@@ -10,7 +10,6 @@ from __future__ import annotations
 import random
 import time
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -28,14 +27,12 @@ from predimem.core.seeds import DEMONSTRATION_SEEDS, check_training_seeds
 from predimem.core.types import Observation
 from predimem.envs.robomme import package
 from predimem.envs.robomme.benchmark import TRIED
-from predimem.envs.robomme.events import shown
+from predimem.envs.robomme.events import appearances, shown
 from predimem.envs.robomme.expert import SkillsPolicy, TaskListExpert
 from predimem.envs.robomme.labels import WATCH
 from predimem.envs.robomme.robot import CAMERAS
 from predimem.envs.robomme.suite import RobommeEnvironment
 from predimem.jobs.tasks import Job, Outcome
-
-AFTER_STEPS = 12  # after something begins to be shown it is to be seen well
 
 
 @dataclass(frozen=True)
@@ -146,7 +143,7 @@ def record(environment: RobommeEnvironment, job: Job, config: RobommeDataConfig)
             instruction=environment.instruction,
             success=True,
             subtasks=spans(rows.labels),
-            keyframes=rows.keyframes(_appearances(seen), len(environment.video)),
+            keyframes=rows.keyframes(appearances(seen), len(environment.video)),
             metadata={
                 VIDEO_STEPS: len(environment.video),
                 "driver": config.driver,
@@ -155,12 +152,6 @@ def record(environment: RobommeEnvironment, job: Job, config: RobommeDataConfig)
             },
         )
     return "", len(rows.labels)
-
-
-def _appearances(seen: Sequence[str]) -> list[int]:
-    """A little after something began to be shown that is hidden later: by then it is seen well."""
-    began = (row for row, now in enumerate(seen) if now and now != (seen[row - 1] if row else ""))
-    return [row + AFTER_STEPS for row in began]
 
 
 class _Motions:

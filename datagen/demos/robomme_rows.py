@@ -8,10 +8,8 @@ import numpy as np
 
 from predimem.core.episode_writer import EpisodeWriter
 from predimem.core.types import Observation
+from predimem.envs.robomme.events import apart, grips
 from predimem.envs.robomme.robot import OPENING
-
-HELD_BELOW_M = 0.07  # the opening of a gripper that is not open
-WITHIN_STEPS = 4  # keyframes that are no further apart are one
 
 
 class EpisodeRows:
@@ -39,10 +37,5 @@ class EpisodeRows:
         labels = self.labels
         found = {step for step in range(1, len(labels)) if labels[step] != labels[step - 1]} | set(events)
         if video_steps:
-            closed = np.array(self._openings[:video_steps]) < HELD_BELOW_M
-            found |= {0, *(np.flatnonzero(closed[1:] != closed[:-1]) + 1).tolist()}
-        kept: list[int] = []
-        for step in sorted(step for step in found if step < len(labels)):
-            if not kept or step - kept[-1] > WITHIN_STEPS:
-                kept.append(int(step))
-        return tuple(kept)
+            found |= {0, *grips(self._openings[:video_steps])}
+        return apart(found, len(labels))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 WORD_CELLS = 64
-SCALARS = 3
+SCALARS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,8 +26,8 @@ class Tokens:
     """T tokens, the last one of which is now.
 
     embeddings: float32 [T, D]. words: float32 [T, WORD_CELLS], the instruction of the token's session.
-    scalars: float32 [T, SCALARS]: how many sessions newer than this one are shown (its logarithm), the place in the
-        session from 0 to 1, whether it is now.
+    scalars: float32 [T, SCALARS]: ln(1 + how many newer sessions are shown), how many frames of this session come before
+        and after this one, whether it is now.
     """
 
     embeddings: np.ndarray
@@ -42,11 +42,11 @@ def tokens_of(sessions: Sequence[Shown], view: np.ndarray, instruction: str) -> 
         count = len(session.embeddings)
         embeddings.append(session.embeddings)
         words.append(np.broadcast_to(word_cells(session.instruction), (count, WORD_CELLS)))
-        places = np.arange(count) / max(1, count - 1)
-        scalars.append(np.stack([np.full(count, np.log1p(rank)), places, np.zeros(count)], axis=1))
+        before = np.arange(count)
+        scalars.append(np.stack([np.full(count, np.log1p(rank)), before, before[::-1], np.zeros(count)], axis=1))
     embeddings.append(view[None])
     words.append(word_cells(instruction)[None])
-    scalars.append(np.array([[0.0, 0.0, 1.0]]))
+    scalars.append(np.array([[0.0, 0.0, 0.0, 1.0]]))
     parts = (np.concatenate(part).astype(np.float32) for part in (embeddings, words, scalars))
     return Tokens(*parts)
 

@@ -139,8 +139,8 @@ def train_for_interference(
     ] = None,
     out: Annotated[str | None, typer.Option(help="Folder for the weights; default: runs/interference/reader.")] = None,
     config: Annotated[Path | None, typer.Option(help="YAML file that says how to train.")] = None,
-    pool: Annotated[int | None, typer.Option(help="How many sessions of each value to train on; default: 3.")] = None,
-    steps: Annotated[int | None, typer.Option(help="Steps of the optimiser; default: 400.")] = None,
+    pool: Annotated[int | None, typer.Option(help="How many sessions of each value to train on; default: 10.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Steps of the optimiser; default: 1000.")] = None,
 ) -> None:
     """Train the planner of the interference benchmark, and choose the numbers of its gate: minutes on a CPU."""
     check_out(out, config)

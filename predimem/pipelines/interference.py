@@ -20,6 +20,7 @@ from planner.recall.examples import Shown, Tokens, tokens_of
 from planner.recall.model import RecallConfig
 from planner.recall.train import RecallTraining, train_recall
 from predimem.core.config import to_dict
+from predimem.core.progress import Bar
 from predimem.core.types import Frame, History
 from predimem.envs.interference.conditions import condition_of, draw
 from predimem.envs.interference.families import FAMILIES, Family
@@ -38,7 +39,7 @@ class InterferenceTraining:
 
     sessions: str = "runs/interference/sessions"
     out: str = "runs/interference/reader"
-    pool: int = 3
+    pool: int = 10
     image_px: int = 128
     frames: int = 16
     gate_cases: int = 280
@@ -77,12 +78,13 @@ class EmbeddedPool:
 
     def all_frames(self) -> np.ndarray:
         """float32 [F, D] of all sessions and views."""
-        for family in FAMILIES.values():
-            for value in range(family.values):
-                for number in range(self.size):
-                    lesson = self._pool.lesson(family, value, number)
-                    self._embedded(lesson, family, value, number, "lesson")
-                    self.view(family, value, number)
+        wanted = [(f, value, n) for f in FAMILIES.values() for value in range(f.values) for n in range(self.size)]
+        with Bar(len(wanted), "sessions", "reading or recording") as bar:
+            for family, value, number in wanted:
+                lesson = self._pool.lesson(family, value, number)
+                self._embedded(lesson, family, value, number, "lesson")
+                self.view(family, value, number)
+                bar.add(1)
         return np.concatenate(list(self._known.values()))
 
     def _embedded(self, recorded: Recorded, family: Family, value: int, number: int, what: str) -> np.ndarray:

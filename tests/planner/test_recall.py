@@ -33,9 +33,8 @@ def test_tokens_say_which_session_is_the_newest_and_which_token_is_now() -> None
     sessions = [Shown("old task", np.ones((3, DIM), np.float32)), Shown("new task", 2 * np.ones((1, DIM), np.float32))]
     tokens = tokens_of(sessions, np.zeros(DIM, np.float32), "now")
     assert tokens.embeddings[:, 0].tolist() == [2, 1, 1, 1, 0]
-    assert tokens.scalars == pytest.approx(
-        np.array([[0, 0, 0], *([np.log(2), place, 0] for place in (0, 0.5, 1)), [0, 0, 1]]), abs=1e-6
-    )
+    older = ([np.log(2), before, 2 - before, 0] for before in range(3))
+    assert tokens.scalars == pytest.approx(np.array([[0, 0, 0, 0], *older, [0, 0, 0, 1]]), abs=1e-6)
     assert np.array_equal(tokens.words[1], word_cells("old task")) and np.array_equal(
         tokens.words[4], word_cells("now")
     )
@@ -46,7 +45,7 @@ def test_tokens_say_which_session_is_the_newest_and_which_token_is_now() -> None
 @pytest.fixture(scope="module")
 def trained():
     told: list[float] = []
-    training = RecallTraining(steps=150, batch=32, rate=3e-3, noise=0.1)
+    training = RecallTraining(steps=150, batch=32, rate=3e-3, noise=0.1, blind=0.0)
     config = RecallConfig(DIM, ANSWERS, width=32, layers=1)
     model = train_recall(config, training, np.zeros(DIM), np.ones(DIM), drawn, lambda step, loss: told.append(loss))
     return model, told
@@ -64,6 +63,27 @@ def test_it_learns_which_session_to_believe(trained) -> None:
     model, told = trained
     assert len(told) == 3 and told[-1] < 0.05 < told[0]
     assert right(model) > 0.95
+
+
+def test_it_counts_the_frames_of_a_session() -> None:
+    """Four sessions of each answer are seen again and again; only how many frames they have carries over to others."""
+
+    def asked(numbers: range):
+        def draw(rng: np.random.Generator) -> tuple[Tokens, int]:
+            answer, number = int(rng.integers(2)), int(rng.choice(numbers))
+            frames = np.random.default_rng([number, answer]).normal(0, 1, (4 + 2 * answer, DIM)).astype(np.float32)
+            return tokens_of([Shown("the sauce", frames)], np.zeros(DIM, np.float32), "as often as last time"), answer
+
+        return draw
+
+    config = RecallConfig(DIM, ANSWERS, width=32, layers=1)
+    training = RecallTraining(steps=200, batch=32, rate=3e-3, blind=0.5)
+    model = train_recall(config, training, np.zeros(DIM), np.ones(DIM), asked(range(4)))
+    rng = np.random.default_rng(1)
+    others = [asked(range(100, 200))(rng) for _ in range(100)]
+    with torch.inference_mode():
+        chosen = model(*batch_of([tokens for tokens, _ in others])).argmax(-1).tolist()
+    assert np.mean([mine == answer for mine, (_, answer) in zip(chosen, others, strict=True)]) > 0.85
 
 
 def test_an_answer_does_not_depend_on_what_shares_its_batch(trained) -> None:

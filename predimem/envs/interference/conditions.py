@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,6 +25,9 @@ CONTRADICTING = tuple(f"k{k}-{kind}" for kind in (OLDER, NEWER, OTHERS) for k in
 CONDITIONS = (*PAPER, *BEYOND, *CONTRADICTING, f"k7-{ABSENT}")
 ROBOTS, PERSONS = ("robot-1", "robot-2"), ("Anna", "Ben")
 DAY_S = 86_400.0
+OWN = -1  # the number of a lesson that is the episode's own video
+
+Chosen = tuple[str, int, int]  # family, value, number
 
 
 @dataclass(frozen=True)
@@ -82,29 +86,80 @@ def draw(family: Family, condition: Condition, seed: int, pool: int) -> Draw:
     """
     rng = np.random.default_rng([seed, list(FAMILIES).index(family.name)])
     value, number, test_seed = int(rng.integers(family.values)), int(rng.integers(pool)), int(rng.integers(2**31))
-    who = int(rng.integers(len(ROBOTS))), int(rng.integers(len(PERSONS)))
-    lesson_age_s = float(rng.uniform(1, 5)) * DAY_S
-    robot, person = ROBOTS[who[0]], PERSONS[who[1]]
+    robot, person, lesson_age_s = _who_and_when(rng)
     own = PlannedSession(family.name, value, number, lesson_age_s, robot, person, relevant=True)
-    sessions = [own] if condition.lesson else []
     others = [f for f in FAMILIES.values() if f is not family]
-    for index in range(condition.k):
-        # Ages keep their order whatever k is: the i-th distractor is always the same session at the same rank.
-        drawn = np.random.default_rng([seed, 7919, index])
-        if condition.kind in (UNRELATED, ABSENT):
-            other = others[int(drawn.integers(len(others)))]
-            planned = (other.name, int(drawn.integers(other.values)), int(drawn.integers(pool)))
-            sessions.append(PlannedSession(*planned, 0.0, *_same_or_other(drawn, robot, person), relevant=False))
-            continue
+
+    def unrelated(drawn: np.random.Generator) -> Chosen:
+        other = others[int(drawn.integers(len(others)))]
+        return other.name, int(drawn.integers(other.values)), int(drawn.integers(pool))
+
+    def contrary(drawn: np.random.Generator) -> Chosen:
         wrong = (value + 1 + int(drawn.integers(family.values - 1))) % family.values
-        session = PlannedSession(family.name, wrong, int(drawn.integers(pool)), 0.0, robot, person, relevant=False)
-        if condition.kind == OTHERS:
-            session = _of_somebody_else(session, drawn)
-        sessions.insert(index, session) if condition.kind == OLDER else sessions.append(session)
+        return family.name, wrong, int(drawn.integers(pool))
+
+    sessions = _sessions(condition, seed, own, unrelated, contrary)
     if condition.kind == NEWER:
         sessions = [replace(s, relevant=s is sessions[-1]) for s in sessions]
         value = sessions[-1].value
     return Draw(value, test_seed, robot, person, _aged(sessions, lesson_age_s))
+
+
+def draw_videos(task: str, tasks: Sequence[str], condition: Condition, seed: int, pool: int) -> Draw:
+    """As `draw`, of RoboMME's tasks with a conditioning video (`tasks`).
+
+    The lesson is the video of the very episode, with the number OWN; distractors are videos of other episodes, numbered
+    from 0.
+
+    Raises ValueError for the `newer` kind: a test takes place in the scene of its own video, so that no other counts.
+    """
+    if condition.kind == NEWER:
+        raise ValueError(
+            f"{task}-{condition.name}: a test of RoboMME takes place in the scene of its own video, so that no newer "
+            f"video can count in its place; expected another condition, such as k3-{OLDER}"
+        )
+    rng = np.random.default_rng([seed, len(FAMILIES) + list(tasks).index(task)])
+    robot, person, lesson_age_s = _who_and_when(rng)
+    own = PlannedSession(task, 0, OWN, lesson_age_s, robot, person, relevant=True)
+    others = [other for other in tasks if other != task]
+
+    def unrelated(drawn: np.random.Generator) -> Chosen:
+        return others[int(drawn.integers(len(others)))], 0, int(drawn.integers(pool))
+
+    def contrary(drawn: np.random.Generator) -> Chosen:
+        return task, 0, int(drawn.integers(pool))
+
+    sessions = _sessions(condition, seed, own, unrelated, contrary)
+    return Draw(0, seed, robot, person, _aged(sessions, lesson_age_s))
+
+
+def _who_and_when(rng: np.random.Generator) -> tuple[str, str, float]:
+    """(robot, person, age of the lesson in seconds)."""
+    robot, person = int(rng.integers(len(ROBOTS))), int(rng.integers(len(PERSONS)))
+    return ROBOTS[robot], PERSONS[person], float(rng.uniform(1, 5)) * DAY_S
+
+
+def _sessions(
+    condition: Condition,
+    seed: int,
+    own: PlannedSession,
+    unrelated: Callable[[np.random.Generator], Chosen],
+    contrary: Callable[[np.random.Generator], Chosen],
+) -> list[PlannedSession]:
+    """The lesson and its distractors, oldest first."""
+    sessions = [own] if condition.lesson else []
+    for index in range(condition.k):
+        # Ages keep their order whatever k is: the i-th distractor is always the same session at the same rank.
+        drawn = np.random.default_rng([seed, 7919, index])
+        if condition.kind in (UNRELATED, ABSENT):
+            chosen = unrelated(drawn)
+            sessions.append(PlannedSession(*chosen, 0.0, *_same_or_other(drawn, own.robot, own.person), relevant=False))
+            continue
+        session = PlannedSession(*contrary(drawn), 0.0, own.robot, own.person, relevant=False)
+        if condition.kind == OTHERS:
+            session = _of_somebody_else(session, drawn)
+        sessions.insert(index, session) if condition.kind == OLDER else sessions.append(session)
+    return sessions
 
 
 def _aged(sessions: list[PlannedSession], oldest_after_s: float) -> tuple[PlannedSession, ...]:

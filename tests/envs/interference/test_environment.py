@@ -93,7 +93,7 @@ def test_sessions_are_recorded_once_and_a_broken_file_anew(folder: Path) -> None
     family = family_of("thing")
     try:
         before = pool.lesson(family, 0, 0)
-        (path,) = folder.rglob("lesson-0-0.npz")
+        (path,) = folder.rglob("thing/lesson-0-0.npz")
         changed = path.stat().st_mtime_ns
         assert SessionPool(folder, PX).lesson(family, 0, 0).frames[1].step == before.frames[1].step
         assert path.stat().st_mtime_ns == changed
