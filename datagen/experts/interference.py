@@ -1,7 +1,9 @@
-"""The oracle actor of the interference benchmark: it carries out an answer, whatever the truth is."""
+"""What knows the true state in the interference benchmark: an oracle actor, which carries out an answer whatever the
+truth is, and the truth itself."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,10 +14,22 @@ from predimem.core.interfaces import Policy
 from predimem.core.types import ActionChunk, Observation
 from predimem.envs.arena.subtasks import Skill, Subtask
 from predimem.envs.interference.families import Family
+from predimem.envs.interference.videos import VideoInterferenceEnvironment
+from predimem.envs.robomme import expert as robomme
 
 
 def skills(environment: Any, config: AgentConfig) -> Policy:
+    """In RoboMME's tasks, its motion planners, which carry out a subtask."""
+    if isinstance(environment, VideoInterferenceEnvironment):
+        return robomme.skills(environment.inner, config)
     return AnswerPolicy(environment)
+
+
+def true_subtask(environment: Any) -> Callable[[], str]:
+    """The right answer, or the subtask that RoboMME's own check waits for."""
+    if isinstance(environment, VideoInterferenceEnvironment):
+        return robomme.true_subtask(environment.inner)
+    return lambda: environment.family.answers[environment.value]
 
 
 class AnswerPolicy:

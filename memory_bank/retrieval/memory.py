@@ -1,4 +1,4 @@
-"""The memory bank with earlier sessions: which of them the planner sees is one option, all else is the bank.
+"""The memory bank with earlier sessions: which of them the planner sees, and how, are options; all else is the bank.
 
 memory:
   implementation: memory_bank.retrieval:SessionMemory
@@ -40,6 +40,7 @@ class SessionMemory:
         gate: str | None = None,
         embedder: str | None = None,
         embedder_options: Mapping[str, Any] | None = None,
+        shown_as: str = "sessions",
     ):
         """select: one of `SELECTIONS`: nothing; all frames of all sessions; `frames` of them that are spread evenly
         over the whole history (RoboMME's FrameSamp); the newest `frames`; the session that the gate admits; the one
@@ -48,8 +49,13 @@ class SessionMemory:
         gate: the file of the gate's numbers; None: the defaults. embedder: the place of a function that is called with
         `embedder_options` and gives an `Embedder`; it is loaded when it is needed first.
 
+        shown_as: "sessions", for planners with a section of earlier sessions in their prompt; or "keyframes" before
+        those of the episode itself, for planners that know a conditioning video in this way (`before_episode`).
+
         Raises ValueError for an unknown selection or a budget below 1, and ConfigError for a faulty gate.
         """
+        if shown_as not in ("sessions", "keyframes"):
+            raise ValueError(f"memory: options: shown_as is sessions or keyframes; got {shown_as!r}")
         if select not in SELECTIONS:
             raise ValueError(f"memory: options: select is one of {', '.join(SELECTIONS)}; got {select!r}")
         if frames < 1:
@@ -59,7 +65,7 @@ class SessionMemory:
                 "memory: options: select: retrieval needs an embedder, such as planner.tower_embedding:tower"
             )
         self._bank = make_memory(replace(config, implementation=None, options={}))
-        self._select, self._frames = select, frames
+        self._select, self._frames, self._as_keyframes = select, frames, shown_as == "keyframes"
         self._gate = Gate() if gate is None else Gate.read(gate)
         self._embedder_place, self._embedder_options = embedder, dict(embedder_options or {})
         self._embedder: Embedder | None = None
@@ -88,6 +94,8 @@ class SessionMemory:
         snapshot = self._bank.snapshot()
         if self._shown is None:
             self._shown = self._choose(snapshot.recent[-1])
+        if self._as_keyframes:
+            return replace(snapshot, keyframes=(*before_episode(self._shown), *snapshot.keyframes))
         return replace(snapshot, past_sessions=self._shown)
 
     @property
@@ -123,6 +131,25 @@ class SessionMemory:
         made: Embedder = load_object(self._embedder_place, "memory: options: embedder")(**self._embedder_options)
         self._embedder = made
         return made
+
+
+def before_episode(sessions: Sequence[PastSession]) -> tuple[Frame, ...]:
+    """The frames of sessions (oldest first) as if they had followed each other and the episode came right after them.
+
+    Their steps lie below 0. Sessions whose steps do so already, as those of a conditioning video that ends at -1, are
+    moved as a whole; others count from their own start, and end with their last frame.
+    """
+    moved: list[Frame] = []
+    step, time_s = 0, 0.0  # at which what comes after begins
+    for session in reversed(sessions):
+        if not session.frames:
+            continue
+        last = session.frames[-1]
+        by_steps, by_s = (step, time_s) if last.step < 0 else (step - 1 - last.step, time_s - last.time_s)
+        own = [replace(frame, step=frame.step + by_steps, time_s=frame.time_s + by_s) for frame in session.frames]
+        moved = own + moved
+        step, time_s = own[0].step, own[0].time_s
+    return tuple(moved)
 
 
 def without_looking(sessions: Sequence[PastSession], select: str, frames: int) -> tuple[PastSession, ...]:

@@ -26,8 +26,8 @@ class Tokens:
     """T tokens, the last one of which is now.
 
     embeddings: float32 [T, D]. words: float32 [T, WORD_CELLS], the instruction of the token's session.
-    scalars: float32 [T, SCALARS]: ln(1 + how many newer sessions are shown), how many frames of this session come before
-        and after this one, whether it is now.
+    scalars: float32 [T, SCALARS]: ln(1 + how many newer sessions are shown); how many frames of this session come
+        before and after this one; whether it is now.
     """
 
     embeddings: np.ndarray

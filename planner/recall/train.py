@@ -20,8 +20,6 @@ class RecallTraining:
     """steps, batch, rate: AdamW with a linear warm-up of a tenth and a cosine decay.
 
     noise: standard deviation of what is added to the standardised embeddings: a session is seen many times.
-    blind: the share of examples whose frames all have the mean embedding, so that how many there are and in which order
-        is learned as well: otherwise the planner learns by heart which recorded session shows what.
     """
 
     steps: int = 1000
@@ -29,7 +27,6 @@ class RecallTraining:
     rate: float = 1e-3
     weight_decay: float = 0.05
     noise: float = 0.5
-    blind: float = 0.25
     seed: int = 0
 
 
@@ -58,8 +55,7 @@ def train_recall(
         drawn = [draw(rng) for _ in range(training.batch)]
         embeddings, *rest = batch_of([tokens for tokens, _ in drawn])
         jitter = torch.randn(embeddings.shape, generator=noise) * training.noise * model.get_buffer("scale")
-        blind = torch.rand(len(drawn), 1, 1, generator=noise) < training.blind
-        logits = model(torch.where(blind, model.get_buffer("mean"), embeddings + jitter), *rest)
+        logits = model(embeddings + jitter, *rest)
         loss = F.cross_entropy(logits, torch.tensor([answer for _, answer in drawn]))
         optimiser.zero_grad()
         loss.backward()

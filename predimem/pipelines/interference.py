@@ -24,7 +24,8 @@ from predimem.core.progress import Bar
 from predimem.core.types import Frame, History
 from predimem.envs.interference.conditions import condition_of, draw
 from predimem.envs.interference.families import FAMILIES, Family
-from predimem.envs.interference.sessions import FIRST_SEEDS, Recorded, SessionPool, Split, past_session
+from predimem.envs.interference.recordings import Recorded, past_session
+from predimem.envs.interference.sessions import FIRST_SEEDS, SessionPool, Split
 
 ANSWERS = tuple(answer for family in FAMILIES.values() for answer in family.answers)
 SEEN_IN_TRAINING = ("no-history", "k0", "k1", "k3", "k7", "k1-older", "k3-older", "k1-newer", "k3-newer", "k7-absent")

@@ -158,6 +158,25 @@ def test_what_this_episode_nominates_stays_whatever_the_gate_says():
         assert len(snapshot.past_sessions) == (past.sessions[0].name == "lesson")
 
 
+def test_sessions_can_be_shown_as_keyframes_before_the_episode():
+    video = session("video", 100, frames=3)  # 40 steps long, and its last frame is the fifth from its end
+    video = replace(video, frames=tuple(replace(f, step=f.step - 25, time_s=f.time_s - 1.25) for f in video.frames))
+    memory = SessionMemory(MemoryConfig(), "uncapped", shown_as="keyframes")
+    memory.reset("r1/e", "Put the cookies away.")
+    memory.recall(history(video, session("yesterday", 150), replace(video, name="video 2")))
+    for step in range(8):
+        observe(memory, 100, step)
+    memory.nominate([1])
+    snapshot = memory.snapshot()
+    # The newest video keeps its steps; before it ends the session that counts from its own start, and before that the
+    # older video, with the five steps behind its last frame.
+    assert [f.step for f in snapshot.keyframes] == [-61, -51, -41, -36, -26, -25, -15, -5, 1]
+    assert [round(20 * f.time_s) for f in snapshot.keyframes] == [-60, -50, -40, -35, -25, -25, -15, -5, 1]
+    assert snapshot.past_sessions == () and list(memory.keyframe_steps) == [1]
+    with pytest.raises(ValueError, match="shown_as is sessions or keyframes; got 'frames'"):
+        SessionMemory(MemoryConfig(), "uncapped", shown_as="frames")
+
+
 def test_the_gate_decides_once_an_episode():
     memory = make("retrieval")
     past = history(session("lesson", 100))

@@ -16,7 +16,8 @@ from planner.recall.model import batch_of, load_model
 from planner.recall.train import RecallTraining
 from predimem.core.types import Frame
 from predimem.envs.interference.families import FAMILIES, Family
-from predimem.envs.interference.sessions import Recorded, SessionPool
+from predimem.envs.interference.recordings import Recorded
+from predimem.envs.interference.sessions import SessionPool
 from predimem.pipelines.interference import (
     ANSWERS,
     EmbeddedPool,

@@ -45,7 +45,7 @@ def test_tokens_say_which_session_is_the_newest_and_which_token_is_now() -> None
 @pytest.fixture(scope="module")
 def trained():
     told: list[float] = []
-    training = RecallTraining(steps=150, batch=32, rate=3e-3, noise=0.1, blind=0.0)
+    training = RecallTraining(steps=150, batch=32, rate=3e-3, noise=0.1)
     config = RecallConfig(DIM, ANSWERS, width=32, layers=1)
     model = train_recall(config, training, np.zeros(DIM), np.ones(DIM), drawn, lambda step, loss: told.append(loss))
     return model, told
@@ -77,7 +77,7 @@ def test_it_counts_the_frames_of_a_session() -> None:
         return draw
 
     config = RecallConfig(DIM, ANSWERS, width=32, layers=1)
-    training = RecallTraining(steps=200, batch=32, rate=3e-3, blind=0.5)
+    training = RecallTraining(steps=200, batch=32, rate=3e-3)
     model = train_recall(config, training, np.zeros(DIM), np.ones(DIM), asked(range(4)))
     rng = np.random.default_rng(1)
     others = [asked(range(100, 200))(rng) for _ in range(100)]

@@ -13,7 +13,8 @@ from predimem.envs.arena.achievements import AHEAD, ELSEWHERE
 from predimem.envs.arena.task import Task
 from predimem.envs.interference.conditions import Condition, Draw, draw
 from predimem.envs.interference.families import FAMILIES, Family
-from predimem.envs.interference.sessions import SessionPool, past_session, seed_of
+from predimem.envs.interference.recordings import past_session
+from predimem.envs.interference.sessions import SessionPool, seed_of
 
 WRONG = (ELSEWHERE, AHEAD)  # deeds after which an episode has failed: the robot does what another lesson would ask for
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from predimem.core.suggestions import did_you_mean
 from predimem.envs.arena.fixtures import DRAWERS
 from predimem.envs.arena.subtasks import Subtask, close_joint, open_joint, pick, place, pour
 from predimem.envs.arena.task import Category, Task, Variant
@@ -195,10 +194,3 @@ FAMILIES: dict[str, Family] = {
         ),
     )
 }  # fmt: skip
-
-
-def family_of(name: str) -> Family:
-    """Raises ValueError for an unknown one."""
-    if name not in FAMILIES:
-        raise ValueError(f"unknown family {name!r}; there are: {', '.join(FAMILIES)}{did_you_mean(name, FAMILIES)}")
-    return FAMILIES[name]

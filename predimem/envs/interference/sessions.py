@@ -7,23 +7,19 @@ afterwards. Nothing is said of the subtasks: it is a demonstration, and what it 
 
 from __future__ import annotations
 
-import zipfile
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from predimem.core.files import AtomicWrite
 from predimem.core.seeds import EVALUATION_SEEDS_FROM
-from predimem.core.types import Frame, PastSession
+from predimem.core.types import Frame
 from predimem.envs.arena import suite
 from predimem.envs.arena.layout import draw_layout
 from predimem.envs.arena.task import Task
 from predimem.envs.benchmark import load_expert
-from predimem.envs.interference.conditions import PlannedSession
 from predimem.envs.interference.families import Family
+from predimem.envs.interference.recordings import Recorded, RecordingFolder
 
 VERSION = "1"  # to be raised whenever a recorded session would come out otherwise
 ORACLE = "datagen.experts.arena:oracle"
@@ -33,25 +29,16 @@ SEEDS_A_SESSION = 100  # a session is of one of so many seeds, the first with it
 Split = Literal["training", "evaluation"]
 
 
-@dataclass(frozen=True, eq=False)
-class Recorded:
-    """A recorded session, or the first view of a test, which has one frame."""
-
-    instruction: str
-    frames: tuple[Frame, ...]
-
-
 class SessionPool:
     """Gives recorded sessions; those that are missing are recorded, which needs a renderer.
 
-    folder: where they are kept; one process after the other may use it, and several at once record some twice.
+    folder: where they are kept, see `RecordingFolder`.
     split: sessions to train and choose thresholds on, or those of the benchmark; they share no seed.
     """
 
     def __init__(self, folder: str | Path, image_px: int = 128, split: Split = "evaluation"):
-        self._folder = Path(folder) / f"{VERSION}-{image_px}px" / split
+        self._folder = RecordingFolder(Path(folder) / f"{VERSION}-{image_px}px" / split, suite.CONTROL_HZ)
         self._image_px, self._split = image_px, split
-        self._known: dict[tuple[str, int, int, str], Recorded] = {}
         self._environments: dict[str, suite.ArenaEnvironment] = {}
 
     def lesson(self, family: Family, value: int, number: int) -> Recorded:
@@ -68,15 +55,8 @@ class SessionPool:
         self._environments = {}
 
     def _get(self, family: Family, value: int, number: int, what: str) -> Recorded:
-        key = (family.name, value, number, what)
-        if key not in self._known:
-            path = self._folder / family.name / f"{what}-{value}-{number}.npz"
-            recorded = _read(path)
-            if recorded is None:
-                recorded = self._record(family, value, number, what)
-                _write(path, recorded)
-            self._known[key] = recorded
-        return self._known[key]
+        name = f"{family.name}/{what}-{value}-{number}"
+        return self._folder.get(name, lambda: self._record(family, value, number, what))
 
     def _record(self, family: Family, value: int, number: int, what: str) -> Recorded:
         tasks = family.lessons if what == "lesson" else family.tests
@@ -98,19 +78,6 @@ class SessionPool:
             made = suite.make(task, "pd_joint_pos", self._image_px, images=True, inverse_kinematics="predimem")
             self._environments[task.name] = made
         return self._environments[task.name]
-
-
-def past_session(index: int, planned: PlannedSession, recorded: Recorded) -> PastSession:
-    """Session `index` of a history as a memory gets it, without embeddings."""
-    return PastSession(
-        name=f"{index}-{planned.family}",
-        age_s=planned.age_s,
-        instruction=recorded.instruction,
-        frames=recorded.frames,
-        robot=planned.robot,
-        person=planned.person,
-        relevant=planned.relevant,
-    )
 
 
 def seed_of(task: Task, variant: int, first: int) -> int:
@@ -138,31 +105,4 @@ def _play(environment: suite.ArenaEnvironment) -> list[Frame] | None:
 def _look(environment: suite.ArenaEnvironment, step: int) -> Frame:
     seen = environment.simulation.observe("rgb")
     images = {name: np.array(data["rgb"][0].cpu(), np.uint8) for name, data in seen.items()}
-    return _frame(step, images)
-
-
-def _frame(step: int, images: Mapping[str, np.ndarray]) -> Frame:
-    for image in images.values():
-        image.flags.writeable = False
-    return Frame(step, step / suite.CONTROL_HZ, dict(images))
-
-
-def _write(path: Path, recorded: Recorded) -> None:
-    steps = np.array([frame.step for frame in recorded.frames], np.int64)
-    cameras = {f"image:{c}": np.stack([f.images[c] for f in recorded.frames]) for c in recorded.frames[0].images}
-    with AtomicWrite(path, ".partial.npz") as partial:
-        np.savez_compressed(partial, instruction=np.array(recorded.instruction), steps=steps, **cameras)
-
-
-def _read(path: Path) -> Recorded | None:
-    """None where there is none, or one that cannot be read, which is recorded anew."""
-    if not path.is_file():
-        return None
-    try:
-        with np.load(path) as data:
-            cameras: dict[str, Any] = {n.removeprefix("image:"): data[n] for n in data.files if n.startswith("image:")}
-            steps, instruction = data["steps"].tolist(), str(data["instruction"])
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        return None
-    frames = (_frame(step, {c: images[i].copy() for c, images in cameras.items()}) for i, step in enumerate(steps))
-    return Recorded(instruction, tuple(frames))
+    return Frame(step, step / suite.CONTROL_HZ, images)

@@ -46,9 +46,14 @@ class NotInstalled(SetupError):
     """RoboMME's package is not there."""
 
 
+def is_installed() -> bool:
+    """Imports nothing heavy."""
+    return importlib.util.find_spec("robomme") is not None
+
+
 def check_installed() -> None:
-    """Raises NotInstalled, with the command that mends it. Imports nothing heavy."""
-    if importlib.util.find_spec("robomme") is None:
+    """Raises NotInstalled, with the command that mends it."""
+    if not is_installed():
         raise NotInstalled(
             "RoboMME's package `robomme` is not installed, which holds its environments and their episodes: run\n"
             f"  {INSTALL}\n"

@@ -44,7 +44,8 @@ class RobommeEnvironment:
             raise ValueError(f"image_px and video_every must be at least 1, got {image_px} and {video_every}")
         package.check_installed()
         package.check_task(task)
-        self.task, self.camera_every = task, 1
+        self.task = task
+        self.camera_every: int | None = 1
         self._px, self._rendering, self._video_every = image_px, rendering, video_every
         self._env: Any = None
 

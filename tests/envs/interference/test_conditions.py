@@ -8,13 +8,13 @@ import pytest
 
 from predimem.envs.benchmark import load_benchmark
 from predimem.envs.interference.conditions import CONDITIONS, condition_of, draw
-from predimem.envs.interference.families import FAMILIES, family_of
+from predimem.envs.interference.families import FAMILIES
 
 SEEDS = range(900_000, 900_040)
 
 
 def drawn(family: str, condition: str, seed: int, pool: int = 4):
-    return draw(family_of(family), condition_of(condition), seed, pool)
+    return draw(FAMILIES[family], condition_of(condition), seed, pool)
 
 
 def test_there_are_six_families_and_more_and_all_values_are_drawn():

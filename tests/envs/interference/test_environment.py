@@ -13,7 +13,7 @@ from predimem.core.types import History, Observation, Tick
 from predimem.envs.benchmark import EnvironmentRequest, load_benchmark
 from predimem.envs.interference.benchmark import InterferenceOptions
 from predimem.envs.interference.environment import InterferenceEnvironment
-from predimem.envs.interference.families import family_of
+from predimem.envs.interference.families import FAMILIES
 from predimem.envs.interference.sessions import SessionPool
 
 pytestmark = pytest.mark.needs("vulkan")
@@ -83,14 +83,14 @@ def test_every_family_tells_right_from_wrong(name: str, folder: Path) -> None:
     for seed in (900_000, 900_003):
         result, _ = play(f"{name}-k0", folder, 0, seed)
         assert result.status == "success", (seed, result.message)
-        for shift in range(1, family_of(name).values):
+        for shift in range(1, FAMILIES[name].values):
             result, _ = play(f"{name}-k0", folder, shift, seed)
             assert result.status == "failure" and "out of time" not in result.message, (seed, shift, result.message)
 
 
 def test_sessions_are_recorded_once_and_a_broken_file_anew(folder: Path) -> None:
     pool = SessionPool(folder, PX)
-    family = family_of("thing")
+    family = FAMILIES["thing"]
     try:
         before = pool.lesson(family, 0, 0)
         (path,) = folder.rglob("thing/lesson-0-0.npz")

@@ -1,0 +1,124 @@
+"""RoboMME's tasks with a conditioning video as families: the video is an earlier session, and so are other videos.
+
+This is how RoboMME-Interference (arXiv:2606.22338) asks its question: the lesson is the video of the very episode, and
+distractors are videos of other families. In an episode of this benchmark the robot does not see the video before it
+acts: it comes with the history, among others.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from predimem.core.types import Frame, History, Observation, StepResult
+from predimem.envs.interference.conditions import OWN, Condition, Draw, draw_videos
+from predimem.envs.interference.recordings import Recorded, RecordingFolder, past_session
+from predimem.envs.robomme.events import video_keyframes
+from predimem.envs.robomme.package import SPLITS
+from predimem.envs.robomme.robot import CONTROL_HZ, OPENING
+from predimem.envs.robomme.suite import Rendering, RobommeEnvironment
+
+VERSION = "1"  # to be raised whenever a recorded video would come out otherwise
+FAMILIES = ("VideoUnmask", "VideoUnmaskSwap", "MoveCube", "VideoRepick", "VideoPlaceButton", "InsertPeg")
+VIDEO_EVERY = 5  # one frame of so many control steps of a video is rendered
+DISTRACTORS_FROM = SPLITS["more"][0] + 5_000  # episodes that are neither trained on nor tested
+
+
+class VideoPool:
+    """Gives the keyframes of videos of other episodes; those that are missing are recorded, which needs RoboMME."""
+
+    def __init__(self, folder: str, image_px: int, rendering: Rendering):
+        self._folder = RecordingFolder(Path(folder) / f"{VERSION}-robomme-{rendering}-{image_px}px", CONTROL_HZ)
+        self._image_px = image_px
+        self._rendering: Rendering = rendering
+
+    def video(self, task: str, number: int) -> Recorded:
+        return self._folder.get(f"{task}/video-{number}", lambda: self._record(task, number))
+
+    def _record(self, task: str, number: int) -> Recorded:
+        environment = RobommeEnvironment(task, self._image_px, self._rendering, VIDEO_EVERY)
+        try:
+            environment.reset(DISTRACTORS_FROM + number)
+            return keyframes_of(environment)
+        finally:
+            environment.close()
+
+
+class VideoInterferenceEnvironment:
+    """One of RoboMME's tasks under one condition; its own success counts. Seeds are those of the benchmark `robomme`.
+
+    `history` has keyframes of the video (`video_keyframes`) as a session, with the steps that they have there: below 0,
+    up to -1 for the last frame of the video.
+    """
+
+    def __init__(self, task: str, condition: Condition, videos: VideoPool, pool: int, inner: RobommeEnvironment):
+        """pool: how many recorded videos of each family distractors are drawn from."""
+        draw_videos(task, FAMILIES, condition, 0, pool)  # raises where the condition cannot be
+        self.task, self.condition, self.inner = task, condition, inner
+        self._videos, self._pool = videos, pool
+        self._draw: Draw | None = None
+
+    @property
+    def camera_every(self) -> int | None:
+        return self.inner.camera_every
+
+    @camera_every.setter
+    def camera_every(self, steps: int | None) -> None:
+        self.inner.camera_every = steps
+
+    @property
+    def simulation(self) -> Any:
+        return self.inner.simulation
+
+    @property
+    def instruction(self) -> str:
+        return self.inner.instruction
+
+    @property
+    def action_dim(self) -> int:
+        return self.inner.action_dim
+
+    @property
+    def horizon(self) -> int:
+        return self.inner.horizon
+
+    @property
+    def control_hz(self) -> float:
+        return self.inner.control_hz
+
+    @property
+    def history(self) -> History:
+        assert self._draw is not None, "reset() comes first"
+        sessions = []
+        for index, planned in enumerate(self._draw.sessions):
+            own = planned.number == OWN
+            recorded = self._own if own else self._videos.video(planned.family, planned.number)
+            sessions.append(past_session(index, planned, recorded))
+        return History(tuple(sessions), self._draw.robot, self._draw.person)
+
+    def reset(self, seed: int) -> Observation:
+        """Raises ValueError for a seed that stands for no episode."""
+        self._draw = draw_videos(self.task, FAMILIES, self.condition, seed, self._pool)
+        observation = self.inner.reset(seed)
+        self._own = keyframes_of(self.inner)
+        return observation
+
+    def step(self, action: np.ndarray) -> StepResult:
+        return self.inner.step(action)
+
+    def hold_action(self, last: np.ndarray | None) -> np.ndarray:
+        return self.inner.hold_action(last)
+
+    def close(self) -> None:
+        self.inner.close()
+
+
+def keyframes_of(environment: RobommeEnvironment) -> Recorded:
+    """Of the video of the episode that was reset last. Without images, where nobody looks, there are no frames."""
+    video = environment.video
+    openings = [float(seen.state[OPENING].sum()) for seen in video]
+    chosen = [video[index] for index in video_keyframes(openings, environment.shown_in_video) if video[index].images]
+    frames = tuple(Frame(seen.step, seen.time_s, seen.images) for seen in chosen)
+    return Recorded(environment.instruction, frames)
