@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import csv
-from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -60,7 +60,8 @@ def main() -> None:
         for family, of in FAMILIES.items()
     }
     given.out.mkdir(parents=True, exist_ok=True)
-    (given.out / "gate.md").write_text(gate_table(gates, drawn, conditions))
+    asked = [(condition, case) for (_, condition), cases in drawn.items() for case, _ in cases]
+    (given.out / "gate.md").write_text(gate_table(gates, asked, conditions))
     print((given.out / "gate.md").read_text())
     model = load_model(given.reader)
     with (given.out / "answers.csv").open("w", newline="") as file:
@@ -74,17 +75,15 @@ def main() -> None:
     print(given.out / "answers.csv")
 
 
-def gate_table(
-    gates: dict[str, Gate], drawn: dict[tuple[str, str], list[tuple[Case, int]]], conditions: list[str]
-) -> str:
-    """Markdown: for each gate and condition the shares in %, and the interval of what is right."""
+def gate_table(gates: dict[str, Gate], asked: Sequence[tuple[str, Case]], conditions: Sequence[str]) -> str:
+    """Markdown: for each gate and condition the shares in %, and Wilson's 95 % interval of what is right.
+
+    asked: (condition, case).
+    """
     lines = ["| Gate | Condition | n | Right | Wrong | Silent |", "| --- | --- | ---: | ---: | ---: | ---: |"]
     for name, gate in gates.items():
         for condition in conditions:
-            total: Counter[str] = Counter()
-            for (_, asked), cases in drawn.items():
-                if asked == condition:
-                    total.update(count((case for case, _ in cases), gate))
+            total = count((case for of, case in asked if of == condition), gate)
             n = sum(total.values())
             low, high = (100 * end for end in wilson_interval(total["right"], n))
             shares = [100 * total[what] / n for what in ("right", "wrong", "silent")]

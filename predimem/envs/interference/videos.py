@@ -27,21 +27,38 @@ DISTRACTORS_FROM = SPLITS["more"][0] + 5_000  # episodes that are neither traine
 
 
 class VideoPool:
-    """Gives the keyframes of videos of other episodes; those that are missing are recorded, which needs RoboMME."""
+    """Gives the keyframes of videos; those that are missing are recorded, which needs RoboMME."""
 
     def __init__(self, folder: str, image_px: int, rendering: Rendering):
         self._folder = RecordingFolder(Path(folder) / f"{VERSION}-robomme-{rendering}-{image_px}px", CONTROL_HZ)
         self._image_px = image_px
+        self._latest: tuple[tuple[str, int], tuple[Recorded, Recorded]] | None = None
         self._rendering: Rendering = rendering
 
     def video(self, task: str, number: int) -> Recorded:
-        return self._folder.get(f"{task}/video-{number}", lambda: self._record(task, number))
+        """A distractor."""
+        return self.lesson(task, DISTRACTORS_FROM + number)
 
-    def _record(self, task: str, number: int) -> Recorded:
+    def lesson(self, task: str, seed: int) -> Recorded:
+        """The video of an episode."""
+        return self._folder.get(f"{task}/video-{seed}", lambda: self._record(task, seed)[0])
+
+    def view(self, task: str, seed: int) -> Recorded:
+        """What the robot sees at the start of an episode, for those who measure without playing it."""
+        return self._folder.get(f"{task}/view-{seed}", lambda: self._record(task, seed)[1])
+
+    def _record(self, task: str, seed: int) -> tuple[Recorded, Recorded]:
+        """(video, view); both are often wanted one after the other."""
+        if self._latest is None or self._latest[0] != (task, seed):
+            self._latest = (task, seed), self._play(task, seed)
+        return self._latest[1]
+
+    def _play(self, task: str, seed: int) -> tuple[Recorded, Recorded]:
         environment = RobommeEnvironment(task, self._image_px, self._rendering, VIDEO_EVERY)
         try:
-            environment.reset(DISTRACTORS_FROM + number)
-            return keyframes_of(environment)
+            now = environment.reset(seed)
+            view = Recorded(environment.instruction, (Frame(now.step, now.time_s, now.images),))
+            return keyframes_of(environment), view
         finally:
             environment.close()
 
