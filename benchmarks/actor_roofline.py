@@ -61,7 +61,7 @@ def of_gemma(c: GemmaConfig) -> int:
     return c.depth * (c.width * heads * c.head_dim + c.num_heads * c.head_dim * c.width + 3 * c.width * c.mlp_dim)
 
 
-class _Kernels(TorchDispatchMode):
+class Kernels(TorchDispatchMode):
     """Counts operations that compute: views do not."""
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ def kernels(config: Pi05Config, steps: int) -> int:
     tokens = torch.ones(1, 8, dtype=torch.long)
     inputs = Prompted(torch.zeros(1, views, 3, 16, 16), torch.ones(1, views, dtype=torch.bool), tokens, tokens > 0)
     noise = torch.zeros(1, tiny.action_horizon, tiny.action_dim)
-    with torch.inference_mode(False), torch.no_grad(), _Kernels() as counted:
+    with torch.inference_mode(False), torch.no_grad(), Kernels() as counted:
         model(inputs, noise, True)
     return counted.count
 

@@ -35,6 +35,7 @@ SIZES = {
         vision_hidden_size=1152, vision_intermediate_size=4304, vision_layers=27, vision_heads=16,
         deepstack_layers=(8, 16, 24), **TEXT,
     ),
+    "8b-deep": TinyConfig(layers=36, vision_layers=27, deepstack_layers=(8, 16, 24), image_size=PIXELS, patch_size=16),
     "tiny": TinyConfig(image_size=PIXELS, deepstack_layers=(0, 1)),
 }  # fmt: skip
 VOCABULARY = {"8b": 151_936}
