@@ -42,7 +42,8 @@ def run_piece(study: HeadStudy, piece: str, workers: int) -> None:
         from benchmarks.planner_head.trainings import trained
         from predimem.cli.evaluation import play_settings
 
-        play_settings(study.evaluation(trained(study), workers))
+        there = [training for training in trained(study) if training in study.played]
+        play_settings(study.evaluation(there, workers))
     else:
         from benchmarks.planner_head.table import write_table
 

@@ -44,6 +44,7 @@ class HeadStudy:
     recipe: the config of the training that all have in common.
     recipe_changes: what differs from it, as in it.
     closed_loop: what is played and how, as in a config of `predimem eval`; its agents and its `out` are the study's.
+    played_shares: closed loop is for planners of these shares of the demonstrations; empty: of all.
     out: the folder for everything that the study writes.
     predictive_weights: the factors of L_Pre. All others are compared with 0.
     training_seeds: one training with each.
@@ -56,6 +57,7 @@ class HeadStudy:
     recipe: str
     closed_loop: EvaluationFile
     recipe_changes: dict[str, Any] = field(default_factory=dict)
+    played_shares: tuple[float, ...] = ()
     out: str = "runs/studies/planner_head"
     predictive_weights: tuple[float, ...] = (WITHOUT, 0.1, 0.5)
     training_seeds: tuple[int, ...] = (0, 1, 2)
@@ -71,6 +73,8 @@ class HeadStudy:
                 raise ConfigError(f"{name}: expected one or more different numbers, got {list(values)}")
         if min(self.predictive_weights) < 0:
             raise ConfigError(f"predictive_weights: expected none below 0, got {min(self.predictive_weights)}")
+        if unknown := set(self.played_shares) - set(self.training_shares):
+            raise ConfigError(f"played_shares: {sorted(unknown)} are not among training_shares")
         for share in self.training_shares:
             if not 0 < share <= 1:
                 raise ConfigError(f"training_shares: expected shares above 0 and at most 1, got {share}")
@@ -87,6 +91,11 @@ class HeadStudy:
         weights = sorted(self.predictive_weights)
         every = itertools.product(self.training_shares, self.training_seeds, weights)
         return [Training(share, weight, seed) for share, seed, weight in every]
+
+    @property
+    def played(self) -> list[Training]:
+        """The planners that are played in closed loop."""
+        return [t for t in self.trainings if t.share in (self.played_shares or self.training_shares)]
 
     @functools.cached_property
     def common(self) -> dict[str, Any]:

@@ -18,8 +18,8 @@ import numpy as np
 Counts = Mapping[str, tuple[float, float]]
 Episodes = Mapping[Any, Counts]  # episode -> its counts
 PRECISION, RECALL, F1 = "keyframe precision", "keyframe recall", "keyframe F1"
-ACCURACY, AT_CHANGES, NEIGHBOURS, TSR = "subtask accuracy", "at changes", "neighbours alike", "TSR"
-FIGURES = (ACCURACY, AT_CHANGES, PRECISION, RECALL, F1, TSR, NEIGHBOURS)
+ACCURACY, AT_CHANGES, NEIGHBOURS, TSR, CSR = "subtask accuracy", "at changes", "neighbours alike", "TSR", "CSR"
+FIGURES = (ACCURACY, AT_CHANGES, PRECISION, RECALL, F1, TSR, CSR, NEIGHBOURS)
 
 
 class Difference(NamedTuple):
@@ -117,14 +117,15 @@ def neighbour_counts(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[str
 
 
 def played_counts(records: Iterable[Mapping[str, Any]]) -> dict[str, dict[tuple[str, int], Counts]]:
-    """agent -> (task, seed) -> success, of the records of `predimem eval`; errors are left out."""
+    """agent -> (task, seed) -> success and stages passed, of the records of `predimem eval`; errors are left out."""
     found: dict[str, dict[tuple[str, int], Counts]] = {}
     for record in records:
         episodes = found.setdefault(record["agent"], {})
         key = record["task"], record["seed"]
         episodes.pop(key, None)  # of an episode that was played again the last record counts
         if record["status"] != "error":
-            episodes[key] = {TSR: (float(record["status"] == "success"), 1.0)}
+            passed = record["stages_passed"] / record["stages_total"]
+            episodes[key] = {TSR: (float(record["status"] == "success"), 1.0), CSR: (passed, 1.0)}
     return found
 
 

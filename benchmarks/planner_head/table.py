@@ -92,8 +92,8 @@ def as_markdown(study: HeadStudy, found: Found) -> str:
         paragraph(
             "In %: mean ± standard deviation over trainings, and how many there are. The subtask accuracy is over all "
             "answers on held-out episodes, with the planner's own memory; at changes, over those near a change of "
-            "subtask. Keyframes are compared with those that the planner was taught to nominate. TSR is that of "
-            f"closed loop with the actor `{study.actor}`. Neighbours alike: keyframes whose nearest state, of another "
+            "subtask. Keyframes are compared with those that the planner was taught to nominate. TSR and "
+            f"CSR are those of closed loop with the actor `{study.actor}`. Neighbours alike: keyframes whose nearest state, of another "
             "episode, is of their subtask."
         ),
     ]
@@ -216,9 +216,10 @@ def _missing(study: HeadStudy, found: Found) -> str:
     """Which planners have fewer episodes of a piece than others."""
     lines = []
     for piece in (replay.PIECE, states.PIECE, PLAY):
-        n = {training: _number(found, training, piece) for training in study.trainings}
+        wanted = study.played if piece == PLAY else study.trainings
+        n = {training: _number(found, training, piece) for training in wanted}
         most = max(n.values())
-        shares = [share for share in study.training_shares if not any(n[t] for t in n if t.share == share)]
+        shares = [share for share in dict.fromkeys(t.share for t in n) if not any(n[t] for t in n if t.share == share)]
         fewer = [f"all planners of a share of {share:g}" for share in shares if most]
         fewer += [f"{t.name} ({n[t]} of {most} episodes)" for t in n if n[t] < most and t.share not in shares]
         if fewer or not most:

@@ -14,6 +14,7 @@ from benchmarks.planner_head.errors import auc, auc_over_trainings, profile
 from benchmarks.planner_head.figures import (
     ACCURACY,
     AT_CHANGES,
+    CSR,
     F1,
     NEIGHBOURS,
     PRECISION,
@@ -67,10 +68,12 @@ def test_differences_are_of_the_seeds_and_episodes_of_both() -> None:
 
 
 def test_the_last_record_of_a_played_episode_counts_and_errors_do_not() -> None:
-    record = {"agent": "a", "task": "t", "seed": 1, "status": "error"}
-    records = [record, record | {"status": "success"}, record | {"seed": 2, "status": "failure"}, record | {"seed": 3}]
-    assert played_counts(records) == {"a": {("t", 1): {TSR: (1.0, 1.0)}, ("t", 2): {TSR: (0.0, 1.0)}}}
-    assert played_counts([*records, record]) == {"a": {("t", 2): {TSR: (0.0, 1.0)}}}
+    record = {"agent": "a", "task": "t", "seed": 1, "status": "error", "stages_passed": 1, "stages_total": 4}
+    success = record | {"status": "success", "stages_passed": 4}
+    records = [record, success, record | {"seed": 2, "status": "failure"}, record | {"seed": 3}]
+    failed = {("t", 2): {TSR: (0.0, 1.0), CSR: (0.25, 1.0)}}
+    assert played_counts(records) == {"a": {("t", 1): {TSR: (1.0, 1.0), CSR: (1.0, 1.0)}, **failed}}
+    assert played_counts([*records, record]) == {"a": failed}
 
 
 def test_neighbours_are_of_other_episodes() -> None:
