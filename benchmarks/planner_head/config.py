@@ -73,11 +73,11 @@ class HeadStudy:
                 raise ConfigError(f"{name}: expected one or more different numbers, got {list(values)}")
         if min(self.predictive_weights) < 0:
             raise ConfigError(f"predictive_weights: expected none below 0, got {min(self.predictive_weights)}")
-        if unknown := set(self.played_shares) - set(self.training_shares):
-            raise ConfigError(f"played_shares: {sorted(unknown)} are not among training_shares")
         for share in self.training_shares:
             if not 0 < share <= 1:
                 raise ConfigError(f"training_shares: expected shares above 0 and at most 1, got {share}")
+        if unknown := set(self.played_shares) - set(self.training_shares):
+            raise ConfigError(f"played_shares: expected some of training_shares, got {sorted(unknown)} besides")
         if self.actor not in SCRIPTED:
             raise ConfigError(f"actor: expected a scripted one, {' or '.join(SCRIPTED)}, got {self.actor!r}")
         if self.held_out_per_task is not None and self.held_out_per_task < 1:

@@ -93,8 +93,8 @@ def as_markdown(study: HeadStudy, found: Found) -> str:
             "In %: mean ± standard deviation over trainings, and how many there are. The subtask accuracy is over all "
             "answers on held-out episodes, with the planner's own memory; at changes, over those near a change of "
             "subtask. Keyframes are compared with those that the planner was taught to nominate. TSR and "
-            f"CSR are those of closed loop with the actor `{study.actor}`. Neighbours alike: keyframes whose nearest state, of another "
-            "episode, is of their subtask."
+            f"CSR are those of closed loop with the actor `{study.actor}`. Neighbours alike: keyframes whose nearest "
+            "state, of another episode, is of their subtask."
         ),
     ]
     if WITHOUT in study.predictive_weights and len(study.predictive_weights) > 1:

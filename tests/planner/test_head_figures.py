@@ -125,10 +125,10 @@ def test_the_table_of_a_study_that_is_half_done(tmp_path: Path) -> None:
     made = {"replay": [("abc1234", "a CPU")], "states": [], "play": [("abc1234 with changes", "a CPU")]}
     text = as_markdown(study, Found(counts, frames, made))
     lines = text.splitlines()
-    assert "| 1 | 0 | 90.0 ± 0.0 (2) | – | – | – | – | 0.0 ± 0.0 (2) | – |" in lines
-    assert "| 1 | 0.1 | 90.0 (1) | – | – | – | – | 100.0 (1) | – |" in lines
-    assert "| 1 | 0.5 | – | – | – | – | – | – | – |" in lines
-    assert "| 1 | 0.1 | +0.0 (1) | – | – | – | – | +100.0 (1) | – |" in lines
+    assert "| 1 | 0 | 90.0 ± 0.0 (2) | – | – | – | – | 0.0 ± 0.0 (2) | – | – |" in lines
+    assert "| 1 | 0.1 | 90.0 (1) | – | – | – | – | 100.0 (1) | – | – |" in lines
+    assert "| 1 | 0.5 | – | – | – | – | – | – | – | – |" in lines
+    assert "| 1 | 0.1 | +0.0 (1) | – | – | – | – | +100.0 (1) | – | – |" in lines
     assert "| 1 | 0.1 | 1 | 4 | 1.000 [1.000, 1.000] | 0.500 [0.500, 0.500] |" in lines
     assert "| 1 | 0.1 | – | – | 2.00 | 1.00 | 1.00 |" in lines
     flat = " ".join(text.split())
@@ -140,5 +140,7 @@ def test_the_table_of_a_study_that_is_half_done(tmp_path: Path) -> None:
     assert "| 0.25 |" not in text and "- replay: all planners of a share of 0.25, share-1-weight-0.5-seed-0 (0" in text
     empty = as_markdown(study, Found({t: {} for t in counts}, {t: {} for t in counts}, {}))
     assert "0 of 6 planners" in empty and "- play: everything" in empty
+    of_all = as_markdown(replace(two, played_shares=()), Found(nothing | counts, nothing | frames, made))
+    assert "- play: share-1-weight-0.5-seed-0" in text and "- play: all planners of a share of 0.25" in of_all
     alone = replace(study, predictive_weights=(0.1,))
     assert "Against no head" not in as_markdown(alone, Found({t: {} for t in alone.trainings}, frames, {}))

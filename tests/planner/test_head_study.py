@@ -92,6 +92,7 @@ def test_the_study_of_gaps_differs_in_the_times_alone() -> None:
         ({"predictive_weights": [-0.1]}, "expected none below 0"),
         ({"training_seeds": []}, "training_seeds: expected one or more"),
         ({"training_shares": [1.5]}, "training_shares: expected shares above 0 and at most 1, got 1.5"),
+        ({"played_shares": [0.5]}, r"played_shares: expected some of training_shares, got \[0.5\] besides"),
         ({"actor": "arena-actor"}, "actor: expected a scripted one"),
         ({"held_out_per_task": 0}, "held_out_per_task: expected at least 1"),
         ({"closed_loop": {"agents": ["predimem"]}}, "closed_loop: agents, agent_configs and studies"),
