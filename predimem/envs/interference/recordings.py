@@ -16,7 +16,7 @@ from predimem.envs.interference.conditions import PlannedSession
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """A recorded session, or the first view of a test, which has one frame. Its images cannot be written to."""
+    """A recorded session, or the first view of a test, which has one frame."""
 
     instruction: str
     frames: tuple[Frame, ...]
@@ -31,7 +31,8 @@ class RecordingFolder:
         self._known: dict[str, Recorded] = {}
 
     def get(self, name: str, record: Callable[[], Recorded]) -> Recorded:
-        """The session of this name; `record` makes it where there is none, or one that cannot be read."""
+        """The session of this name, with images that cannot be written to; `record` makes it where there is none, or one
+        that cannot be read."""
         if name not in self._known:
             path = self._folder / f"{name}.npz"
             recorded = _read(path, self._control_hz)
