@@ -31,8 +31,9 @@ class RecordingFolder:
         self._known: dict[str, Recorded] = {}
 
     def get(self, name: str, record: Callable[[], Recorded]) -> Recorded:
-        """The session of this name, with images that cannot be written to; `record` makes it where there is none, or one
-        that cannot be read."""
+        """The session of this name, whose images cannot be written to. `record` makes it where there is none, or one
+        that cannot be read.
+        """
         if name not in self._known:
             path = self._folder / f"{name}.npz"
             recorded = _read(path, self._control_hz)
