@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
 from benchmarks import results_page
+from predimem.evaluation.analysis.compact import episodes_of
+from predimem.evaluation.analysis.metrics import wilson_interval
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -64,3 +67,21 @@ def test_the_results_page_has_the_figures_of_the_results_files() -> None:
     page = results_page.PAGE.read_text(encoding="utf-8")
     assert {name for _, name, _ in results_page.BLOCK.findall(page)} == set(results_page.TABLES)
     assert page == results_page.filled(page), "make it afresh: python -m benchmarks.results_page"
+
+
+def test_the_rows_of_memory_under_interference_are_those_of_the_results() -> None:
+    page = (ROOT / "docs/guides/interference.md").read_text()
+    rows = re.findall(r"^\| `([\w-]+)` \| `([\w-]+)` \| (\d+) \| ([\d.]+) \[(\d+), (\d+)\] \| `", page, re.MULTILINE)
+    found = []
+    for name in ("interference", "interference_others"):
+        for episode in episodes_of(json.loads((ROOT / "results" / f"{name}.json").read_text())):
+            condition = episode["task"].partition("-")[2]
+            found.append((name, episode["agent"], condition, episode["status"] == "success"))
+    shown = {"retrieval": "interference"}
+    for agent, condition, *figures in rows:
+        file = shown.get(agent, "interference_others")
+        own = [success for *key, success in found if key == [file, agent, condition]]
+        low, high = wilson_interval(sum(own), len(own))
+        expected = [len(own), round(100 * sum(own) / len(own), 1), round(100 * low), round(100 * high)]
+        assert [float(figure) for figure in figures] == expected, (agent, condition)
+    assert len(rows) == 10
