@@ -8,9 +8,14 @@ from pathlib import Path
 
 
 def children(pid: int) -> list[int]:
-    """The processes that any thread of a process has started."""
-    tasks = Path(f"/proc/{pid}/task")
-    return sorted({int(child) for task in tasks.iterdir() for child in (task / "children").read_text().split()})
+    """The processes that any thread of a process has started; none of a process that has ended."""
+    found: set[int] = set()
+    try:
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            found |= set(map(int, (task / "children").read_text().split()))
+    except (FileNotFoundError, ProcessLookupError):  # a thread that ends meanwhile
+        pass
+    return sorted(found)
 
 
 def descendants(pid: int) -> list[int]:

@@ -43,6 +43,8 @@ def run_piece(study: HeadStudy, piece: str, workers: int) -> None:
         from predimem.cli.evaluation import play_settings
 
         there = [training for training in trained(study) if training in study.played]
+        if not there:
+            raise ValueError(f"none of the {len(study.played)} planners that are to be played is trained: --only train")
         play_settings(study.evaluation(there, workers))
     else:
         from benchmarks.planner_head.table import write_table

@@ -117,7 +117,8 @@ class SessionMemory:
             return ()
         embed = self._load_embedder()
         sessions = tuple(
-            s if s.embeddings is not None else replace(s, embeddings=embed(s.frames)) for s in self._history.sessions
+            replace(s, embeddings=embed(s.frames)) if s.frames and s.embeddings is None else s
+            for s in self._history.sessions
         )
         history = replace(self._history, sessions=sessions)
         (view,) = embed([now])
@@ -137,7 +138,8 @@ def before_episode(sessions: Sequence[PastSession]) -> tuple[Frame, ...]:
     """The frames of sessions (oldest first) as if they had followed each other and the episode came right after them.
 
     Their steps lie below 0. Sessions whose steps do so already, as those of a conditioning video that ends at -1, are
-    moved as a whole; others count from their own start, and end with their last frame.
+    moved as a whole; others count from their own start, and end with their last frame, at the time at which what comes
+    after begins.
     """
     moved: list[Frame] = []
     step, time_s = 0, 0.0  # at which what comes after begins

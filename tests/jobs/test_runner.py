@@ -224,7 +224,7 @@ def test_workers_do_not_outlive_a_killed_run(tmp_path: Path) -> None:
     pids = {pid for _, _, pid in wait_for_starts(tmp_path, 5)}
     process.kill()
     process.communicate(timeout=30)
-    wait_until_ended(pids)
+    wait_until_ended(pids, 10)
     outcomes = run(tmp_path, backend=TWO)
     assert sum(outcome.kept for outcome in outcomes) == 10
     assert len((tmp_path / "journal.jsonl").read_text().splitlines()) == 12

@@ -26,7 +26,7 @@ from predimem.evaluation.run.config import evaluation_settings
 from predimem.pipelines.own_tasks import StartConfig, start_of
 from predimem.pipelines.retrain import ACTOR, DATA, PLANNER, RetrainConfig, Stage, choose_stages, plan_stages
 from predimem.pipelines.stages import StageError, is_done, run_stages
-from tests.processes import children, wait_until_ended
+from tests.processes import children, is_running
 
 ROOT = Path(__file__).parents[2]
 CONFIG = ROOT / "configs" / "train_arena.yaml"
@@ -314,7 +314,7 @@ def test_interrupted_it_ends_with_its_stage(tmp_path: Path, how: signal.Signals)
     process.send_signal(how)
     output, _ = process.communicate(timeout=120)
     assert process.returncode != 0 and "interrupted in vision-data: the same command goes on" in output
-    wait_until_ended(running)
+    assert not any(map(is_running, running))
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from tests.processes import wait_until_ended
+from tests.processes import is_running
 from tests.serving.clients import connect, until
 from tests.serving.support import observe, planner_pid, server_process, small_config, small_server
 
@@ -52,7 +52,7 @@ def test_sigterm_to_the_whole_process_group_is_no_error(tmp_path: Path) -> None:
         assert replies[0]["actions_valid"] == 4
         assert server.process.wait(30) == 0
         assert server.event("stopped") and server.faults() == []
-        wait_until_ended([planner])
+        assert not is_running(planner)
 
 
 def test_sigterm_while_the_models_are_loaded(tmp_path: Path) -> None:

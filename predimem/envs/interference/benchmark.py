@@ -9,11 +9,12 @@ from predimem.core.interfaces import Environment
 from predimem.core.suggestions import did_you_mean
 from predimem.envs.arena import suite
 from predimem.envs.benchmark import Benchmark, EnvironmentOptions, EnvironmentRequest, Experts
-from predimem.envs.interference.conditions import CONDITIONS, KINDS, Condition, condition_of
+from predimem.envs.interference.conditions import CONDITIONS, KINDS, NEWER, OLDER, Condition, condition_of
 from predimem.envs.interference.environment import InterferenceEnvironment
 from predimem.envs.interference.families import FAMILIES, Family
 from predimem.envs.interference.sessions import VERSION, SessionPool
 from predimem.envs.interference.videos import FAMILIES as VIDEO_TASKS
+from predimem.envs.interference.videos import VERSION as VIDEO_VERSION
 from predimem.envs.interference.videos import VIDEO_EVERY, VideoInterferenceEnvironment, VideoPool
 from predimem.envs.robomme import package
 from predimem.envs.robomme.suite import Rendering, RobommeEnvironment
@@ -61,8 +62,9 @@ class InterferenceBenchmark(Benchmark):
         self._videos: dict[tuple[str, int, Rendering], VideoPool] = {}
 
     def version(self) -> str:
-        with_robomme = f", {package.versions()}" if package.is_installed() else ""
-        return f"interference {VERSION}, {suite.benchmark_version()}{with_robomme}"
+        """With RoboMME's where it is installed: an evaluation that was begun without it begins anew."""
+        videos = f", videos {VIDEO_VERSION}, {package.own_version()}" if package.is_installed() else ""
+        return f"interference {VERSION}, {suite.benchmark_version()}{videos}"
 
     def all_tasks(self) -> tuple[str, ...]:
         return tuple(f"{family}-{condition}" for condition in CONDITIONS for family in FAMILIES)
@@ -127,7 +129,13 @@ def parse(task: str) -> tuple[Family | str, Condition]:
         )
     if name not in families:
         raise ValueError(f"unknown family {name!r}; there are: {', '.join(families)}{did_you_mean(name, families)}")
-    return FAMILIES.get(name, name), condition_of(condition)
+    found = condition_of(condition)
+    if name in VIDEO_TASKS and found.kind == NEWER:
+        raise ValueError(
+            f"{task}: a test of RoboMME takes place in the scene of its own video, so that no newer video can count in "
+            f"its place; expected another condition, such as k3-{OLDER}"
+        )
+    return FAMILIES.get(name, name), found
 
 
 INTERFERENCE = InterferenceBenchmark()

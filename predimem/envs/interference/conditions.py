@@ -110,14 +110,8 @@ def draw_videos(task: str, tasks: Sequence[str], condition: Condition, seed: int
 
     The lesson is the video of the very episode, with the number OWN; distractors are videos of other episodes, numbered
     from 0.
-
-    Raises ValueError for the `newer` kind: a test takes place in the scene of its own video, so that no other counts.
+    There is no `newer` kind: a test takes place in the scene of its own video, so that no other video counts.
     """
-    if condition.kind == NEWER:
-        raise ValueError(
-            f"{task}-{condition.name}: a test of RoboMME takes place in the scene of its own video, so that no newer "
-            f"video can count in its place; expected another condition, such as k3-{OLDER}"
-        )
     rng = np.random.default_rng([seed, len(FAMILIES) + list(tasks).index(task)])
     robot, person, lesson_age_s = _who_and_when(rng)
     own = PlannedSession(task, 0, OWN, lesson_age_s, robot, person, relevant=True)

@@ -65,6 +65,8 @@ def _protected(recorded: Recorded) -> Recorded:
 
 
 def _write(path: Path, recorded: Recorded) -> None:
+    if not recorded.frames:
+        raise ValueError(f"{path.stem} of {path.parent.name}: expected a session with images, got none")
     steps = np.array([frame.step for frame in recorded.frames], np.int64)
     cameras = {f"image:{c}": np.stack([f.images[c] for f in recorded.frames]) for c in recorded.frames[0].images}
     with AtomicWrite(path, ".partial.npz") as partial:

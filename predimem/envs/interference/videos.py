@@ -72,10 +72,10 @@ class VideoInterferenceEnvironment:
 
     def __init__(self, task: str, condition: Condition, videos: VideoPool, pool: int, inner: RobommeEnvironment):
         """pool: how many recorded videos of each family distractors are drawn from."""
-        draw_videos(task, FAMILIES, condition, 0, pool)  # raises where the condition cannot be
         self.task, self.condition, self.inner = task, condition, inner
         self._videos, self._pool = videos, pool
         self._draw: Draw | None = None
+        self._history: History | None = None
 
     @property
     def camera_every(self) -> int | None:
@@ -108,18 +108,20 @@ class VideoInterferenceEnvironment:
     @property
     def history(self) -> History:
         assert self._draw is not None, "reset() comes first"
-        sessions = []
-        for index, planned in enumerate(self._draw.sessions):
-            own = planned.number == OWN
-            recorded = self._own if own else self._videos.video(planned.family, planned.number)
-            sessions.append(past_session(index, planned, recorded))
-        return History(tuple(sessions), self._draw.robot, self._draw.person)
+        if self._history is None:
+            sessions = []
+            for index, planned in enumerate(self._draw.sessions):
+                own = planned.number == OWN
+                recorded = self._own if own else self._videos.video(planned.family, planned.number)
+                sessions.append(past_session(index, planned, recorded))
+            self._history = History(tuple(sessions), self._draw.robot, self._draw.person)
+        return self._history
 
     def reset(self, seed: int) -> Observation:
         """Raises ValueError for a seed that stands for no episode."""
         self._draw = draw_videos(self.task, FAMILIES, self.condition, seed, self._pool)
         observation = self.inner.reset(seed)
-        self._own = keyframes_of(self.inner)
+        self._own, self._history = keyframes_of(self.inner), None
         return observation
 
     def step(self, action: np.ndarray) -> StepResult:

@@ -93,9 +93,12 @@ def seed_of(split: str, index: int) -> int:
 
 def versions() -> str:
     """RoboMME and the simulator that figures were made with, for result files."""
-    return f"robomme {_version('robomme')}{_commit()}, " + ", ".join(
-        f"{name} {_version(name)}" for name in ("mani_skill", "sapien")
-    )
+    return f"{own_version()}, " + ", ".join(f"{name} {_version(name)}" for name in ("mani_skill", "sapien"))
+
+
+def own_version() -> str:
+    """RoboMME's alone."""
+    return f"robomme {_version('robomme')}{_commit()}"
 
 
 @functools.cache
