@@ -54,13 +54,14 @@ def _check_keyframes(snapshot: MemorySnapshot, config: MemoryConfig) -> None:
         raise MemoryFault("snapshot.keyframes has to be empty where the config says keyframes: false")
     if not _ascending(keyframes):
         raise MemoryFault(f"snapshot.keyframes has to be oldest first, each step once; the steps are {keyframes}")
-    if len(recent) < config.recent_window or keyframes[-1] >= recent[0]:
+    own = tuple(step for step in keyframes if step >= 0)  # others are from before the episode
+    if keyframes[-1] >= recent[0] or (own and len(recent) < config.recent_window):
         raise MemoryFault(
             f"keyframes have to be older than the recent window, which is {recent} ({config.recent_window} timesteps "
             f"when it is full); they are {keyframes}. RecentWindow.older() leaves the others out"
         )
-    if config.keyframe_capacity is not None and len(keyframes) > config.keyframe_capacity:
-        raise MemoryFault(f"{len(keyframes)} keyframes, memory: keyframe_capacity is {config.keyframe_capacity}")
+    if config.keyframe_capacity is not None and len(own) > config.keyframe_capacity:
+        raise MemoryFault(f"{len(own)} keyframes, memory: keyframe_capacity is {config.keyframe_capacity}")
 
 
 def _steps(frames: Sequence[Frame]) -> tuple[int, ...]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from memory_bank import MemoryBank, MemoryConfig, RecentWindow, make_memory
-from memory_bank.contract import MemoryFault
+from memory_bank.contract import MemoryFault, check_snapshot
 from memory_bank.own import HostedMemory
 from predimem.core.config import ConfigError, from_dict, load_config, merged
-from predimem.core.types import Observation
+from predimem.core.types import Frame, MemorySnapshot, Observation
 from tests.memory_bank import own_memories
 
 ROOT = Path(__file__).parents[2]
@@ -112,6 +113,19 @@ def test_a_snapshot_that_breaks_the_contract_never_reaches_the_planner() -> None
         hosted("NewerThanTheWindow", 21, recent_window=3).snapshot()
     with pytest.raises(MemoryFault, match="oldest first"):
         hosted("NewestFirst", recent_window=1).snapshot()
+
+
+def test_only_frames_from_before_the_episode_are_older_than_a_window_that_is_not_full() -> None:
+    def snapshot(*steps: int) -> MemorySnapshot:
+        return MemorySnapshot("e", 9, "do it", (Frame(9, 0.45, {}),), tuple(Frame(s, s / 20, {}) for s in steps))
+
+    config = MemoryConfig(recent_window=3, recent_stride_steps=10, keyframe_capacity=1)
+    assert check_snapshot(before := snapshot(-7, -2), config, "e", "do it", 9) is before
+    with pytest.raises(MemoryFault, match=re.escape("which is (9,) (3 timesteps when it is full); they are (-7, 4)")):
+        check_snapshot(snapshot(-7, 4), config, "e", "do it", 9)
+    full = replace(snapshot(-7, 4, 5), recent=tuple(Frame(s, s / 20, {}) for s in (7, 8, 9)))
+    with pytest.raises(MemoryFault, match="2 keyframes, memory: keyframe_capacity is 1"):
+        check_snapshot(full, config, "e", "do it", 9)
 
 
 def test_what_a_memory_leaves_out_has_defaults() -> None:

@@ -173,6 +173,17 @@ def test_sessions_can_be_shown_as_keyframes_before_the_episode():
     assert [f.step for f in snapshot.keyframes] == [-61, -51, -41, -36, -26, -25, -15, -5, 1]
     assert [round(20 * f.time_s) for f in snapshot.keyframes] == [-60, -50, -40, -35, -25, -25, -15, -5, 1]
     assert snapshot.past_sessions == () and list(memory.keyframe_steps) == [1]
+    hosted = make_memory(
+        MemoryConfig(
+            keyframe_capacity=2,
+            implementation="memory_bank.retrieval:SessionMemory",
+            options={"select": "uncapped", "shown_as": "keyframes"},
+        )
+    )
+    hosted.reset("r1/e", "Put the cookies away.")
+    hosted.recall(history(video, session("yesterday", 150)))
+    observe(hosted, 100, 0)  # at the first step, and more of them than the bank may keep of the episode itself
+    assert [f.step for f in hosted.snapshot().keyframes] == [-36, -26, -16, -11, -1]
     with pytest.raises(ValueError, match="shown_as is sessions or keyframes; got 'frames'"):
         SessionMemory(MemoryConfig(), "uncapped", shown_as="frames")
 
