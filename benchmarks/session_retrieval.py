@@ -3,30 +3,32 @@
     python -m benchmarks.session_retrieval --reader predimem/weights/interference-reader --out runs/interference/offline
 
 No episode is played: the question is asked at the first view of a test, of recorded sessions of evaluation seeds. The
-gates that see views alone or instructions alone have their numbers from the same training seeds as the gate of both.
-Writes `gate.md` and `answers.csv`, which `predimem analyze interference` reads; in it `retrieval-views` is the row with
-the gate of views alone.
+other gates have their numbers from the same training seeds as the gate of both: instructions alone, views alone, and
+views after a projection that was learned from all families, or from all but the one that is asked about. Writes
+`gate.md` and `answers.csv`, which `predimem analyze interference` reads; in it `retrieval-views` is the row with the
+gate of views alone.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from memory_bank.retrieval import SELECTIONS, Gate, decide, rank
-from memory_bank.retrieval.calibration import Case, choose_gate, count
+from memory_bank.retrieval.calibration import Case, Outcome, choose_gate, outcome
 from planner.recall.examples import Shown, tokens_of
 from planner.recall.model import RecallModel, batch_of, load_model
 from predimem.envs.interference.conditions import CONDITIONS
 from predimem.envs.interference.families import FAMILIES
 from predimem.envs.interference.sessions import FIRST_SEEDS
 from predimem.evaluation.analysis.metrics import wilson_interval
-from predimem.pipelines.interference import GATE_CONDITIONS, cases_of, embedded_pool, example
+from predimem.pipelines.interference import GATE_CONDITIONS, cases_of, embedded_pool, example, views_gate
 
 FRAMES = 16
 
@@ -47,11 +49,20 @@ def main() -> None:
     both = Gate.read(str(given.reader / "gate.json"))
     training = embedded_pool(given.sessions, given.image_px, given.training_pool, "training")
     cases = cases_of(training, GATE_CONDITIONS, FIRST_SEEDS["training"] + 9_000, 280)
-    mean = np.array(both.mean)
+    mean, frames, families = np.array(both.mean), training.all_frames(), list(FAMILIES.values())
+    instructions_alone = choose_gate(cases, mean, (1.0,))[0]
+    views_alone = choose_gate(cases, mean, (0.0,))[0]
+    projected = views_gate(training, frames, cases, families)[0]
+    others = {
+        family.name: views_gate(training, frames, cases, [other for other in families if other is not family])[0]
+        for family in families
+    }
     gates = {
-        "views and instructions": both,
-        "views alone": choose_gate(cases, mean, (0.0,))[0],
-        "instructions alone": choose_gate(cases, mean, (1.0,))[0],
+        "views and instructions": lambda family: both,
+        "instructions alone": lambda family: instructions_alone,
+        "views alone": lambda family: views_alone,
+        "views, projected": lambda family: projected,
+        "views, projected by other families": lambda family: others[family],
     }
     pool = embedded_pool(given.sessions, given.image_px, given.pool, "evaluation")
     drawn = {
@@ -60,8 +71,15 @@ def main() -> None:
         for family, of in FAMILIES.items()
     }
     given.out.mkdir(parents=True, exist_ok=True)
-    asked = [(condition, case) for (_, condition), cases in drawn.items() for case, _ in cases]
-    (given.out / "gate.md").write_text(gate_table(gates, asked, conditions))
+    outcomes = {
+        name: [
+            (condition, outcome_of(case, gate_of(family)))
+            for (family, condition), asked in drawn.items()
+            for case, _ in asked
+        ]
+        for name, gate_of in gates.items()
+    }
+    (given.out / "gate.md").write_text(gate_table(outcomes, conditions))
     print((given.out / "gate.md").read_text())
     model = load_model(given.reader)
     with (given.out / "answers.csv").open("w", newline="") as file:
@@ -69,21 +87,25 @@ def main() -> None:
         writer.writerow(("family", "variant", "condition", "episode", "success"))
         for (family, condition), asked in drawn.items():
             rows = {select: (select, both) for select in SELECTIONS}
-            for row, (select, gate) in (rows | {"retrieval-views": ("retrieval", gates["views alone"])}).items():
+            for row, (select, gate) in (rows | {"retrieval-views": ("retrieval", views_alone)}).items():
                 right = answers_right(model, gate, asked, select, FAMILIES[family].answers)
                 writer.writerows((family, row, condition, i, int(ok)) for i, ok in enumerate(right))
     print(given.out / "answers.csv")
 
 
-def gate_table(gates: dict[str, Gate], asked: Sequence[tuple[str, Case]], conditions: Sequence[str]) -> str:
+def outcome_of(case: Case, gate: Gate) -> Outcome:
+    return outcome(case, rank(case.history, case.view, case.instruction, gate), gate)
+
+
+def gate_table(outcomes: Mapping[str, Sequence[tuple[str, Outcome]]], conditions: Sequence[str]) -> str:
     """Markdown: for each gate and condition the shares in %, and Wilson's 95 % interval of what is right.
 
-    asked: (condition, case).
+    outcomes: (condition, outcome) of all that each gate was asked.
     """
     lines = ["| Gate | Condition | n | Right | Wrong | Silent |", "| --- | --- | ---: | ---: | ---: | ---: |"]
-    for name, gate in gates.items():
+    for name, of_gate in outcomes.items():
         for condition in conditions:
-            total = count((case for of, case in asked if of == condition), gate)
+            total = Counter(what for of, what in of_gate if of == condition)
             n = sum(total.values())
             low, high = (100 * end for end in wilson_interval(total["right"], n))
             shares = [100 * total[what] / n for what in ("right", "wrong", "silent")]

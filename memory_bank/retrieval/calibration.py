@@ -44,12 +44,15 @@ def count(cases: Iterable[Case], gate: Gate) -> Counter[Outcome]:
 
 
 def choose_gate(
-    cases: Sequence[Case], mean: np.ndarray | None = None, text_weights: Sequence[float] = TEXT_WEIGHTS
+    cases: Sequence[Case],
+    mean: np.ndarray | None = None,
+    text_weights: Sequence[float] = TEXT_WEIGHTS,
+    projection: np.ndarray | None = None,
 ) -> tuple[Gate, float]:
     """The gate that is right most often, where cases with and without a lesson weigh the same, and how often it is.
 
-    Of gates that are equally right it is the middle one, which is the furthest from those that are worse. mean: see
-    `Gate`. Raises ValueError unless there are cases of both kinds.
+    Of gates that are equally right it is the middle one, which is the furthest from those that are worse. mean,
+    projection: see `Gate`. Raises ValueError unless there are cases of both kinds.
     """
     kinds = [case.has_lesson for case in cases]
     if all(kinds) or not any(kinds):
@@ -57,7 +60,8 @@ def choose_gate(
     weights = np.where(kinds, 0.5 / sum(kinds), 0.5 / (len(kinds) - sum(kinds)))
     found: list[tuple[float, Gate]] = []
     for text_weight in text_weights:
-        base = Gate(text_weight=text_weight, mean=() if mean is None else tuple(np.asarray(mean, float).round(5)))
+        taken_away = () if mean is None else tuple(np.asarray(mean, float).round(5))
+        base = Gate(text_weight=text_weight, mean=taken_away, projection=projection)
         ranked = [rank(case.history, case.view, case.instruction, base) for case in cases]
         for margin in MARGINS:
             for threshold in THRESHOLDS:

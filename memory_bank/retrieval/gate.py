@@ -13,7 +13,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -37,12 +37,15 @@ class Gate:
     margin: a session that is less similar than the best one by no more than this says the same thing.
     text_weight: the share of the instructions in the similarity; that of the views is the rest.
     mean: the mean embedding of frames like these, which is taken away; empty for none.
+    projection: float32 [D, E], a learned map of embeddings without their mean, such that views of what belongs together
+        are alike in E numbers (`planner.recall.projection`); None: embeddings are compared as they are.
     """
 
     threshold: float = 0.5
     margin: float = 0.1
     text_weight: float = 0.5
     mean: tuple[float, ...] = ()
+    projection: np.ndarray | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.text_weight <= 1.0 or self.margin < 0.0:
@@ -56,17 +59,30 @@ class Gate:
         no gate, and WeightsError where there is no such folder."""
         path = Path(place) if place.endswith(".json") else weights_folder(None, place) / FILE_NAME
         try:
-            return from_dict(cls, json.loads(Path(path).read_text(encoding="utf-8")), str(path))
-        except (OSError, json.JSONDecodeError) as error:
+            said = json.loads(path.read_text(encoding="utf-8"))
+            projected = isinstance(said, dict) and said.pop("projection", None)
+            gate = from_dict(cls, said, str(path))
+            return replace(gate, projection=np.load(path.with_name(projected))) if projected else gate
+        except ConfigError:
+            raise
+        except (OSError, ValueError) as error:
             raise ConfigError(f"{path}: expected the JSON of a gate ({error})") from error
 
-    def text(self) -> str:
-        return json.dumps(to_dict(self))
+    def save(self, path: Path) -> None:
+        """Write the numbers as JSON; a projection goes into a .npy file beside it."""
+        said = to_dict(replace(self, projection=None))
+        del said["projection"]
+        if self.projection is not None:
+            beside = path.with_suffix(".npy")
+            np.save(beside, self.projection)
+            said["projection"] = beside.name
+        path.write_text(json.dumps(said) + "\n", encoding="utf-8")
 
-    def centred(self, embeddings: np.ndarray) -> np.ndarray:
-        """float32 [..., D] without the mean, each of length 1."""
+    def compared(self, embeddings: np.ndarray) -> np.ndarray:
+        """float32 [..., E]: embeddings [..., D] as they are compared, without the mean, projected, each of length 1."""
         vectors = np.asarray(embeddings, np.float32)
-        return normalised(vectors - np.asarray(self.mean, np.float32) if self.mean else vectors)
+        vectors = vectors - np.asarray(self.mean, np.float32) if self.mean else vectors
+        return normalised(vectors if self.projection is None else vectors @ self.projection)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,13 +110,13 @@ def rank(history: History, view: np.ndarray, instruction: str, gate: Gate) -> li
 
     view: float [D], the embedding of what the robot sees now. Raises ValueError for a session without embeddings.
     """
-    now, matches = gate.centred(view), []
+    now, matches = gate.compared(view), []
     for place, session in enumerate(history.sessions):
         if not session.frames or not _is_valid(session, history):
             continue
         if session.embeddings is None:
             raise ValueError(f"session {session.name} has no embeddings: embed its frames first")
-        seen = float((gate.centred(session.embeddings) @ now).max())
+        seen = float((gate.compared(session.embeddings) @ now).max())
         told = text_similarity(session.instruction, instruction)
         matches.append(Match(session, place, gate.text_weight * told + (1 - gate.text_weight) * seen, seen, told))
     return sorted(matches, key=lambda match: (-match.similarity, -match.place))

@@ -1,11 +1,14 @@
 """Makes what the interference benchmark's learned rows need: the recall planner and the gate's numbers.
 
+A second gate, `gate-views.json`, goes by views alone, as they are compared after a learned projection.
+
 Both come from sessions of training seeds. The frozen tower embeds each frame once; examples are then drawn by the
 benchmark's own `draw`, so that the planner learns under all memories which are compared, with one set of weights.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,10 +17,11 @@ from pathlib import Path
 import numpy as np
 
 from memory_bank.retrieval.calibration import Case, choose_gate
-from memory_bank.retrieval.gate import FILE_NAME
+from memory_bank.retrieval.gate import FILE_NAME, Gate
 from memory_bank.retrieval.memory import without_looking
 from planner.recall.examples import Shown, Tokens, tokens_of
 from planner.recall.model import RecallConfig
+from planner.recall.projection import Question, train_projection
 from planner.recall.train import RecallTraining, train_recall
 from predimem.core.config import to_dict
 from predimem.core.progress import Bar
@@ -27,6 +31,7 @@ from predimem.envs.interference.families import FAMILIES, Family
 from predimem.envs.interference.recordings import Recorded, past_session
 from predimem.envs.interference.sessions import FIRST_SEEDS, SessionPool, Split
 
+VIEWS_GATE = "gate-views.json"
 ANSWERS = tuple(answer for family in FAMILIES.values() for answer in family.answers)
 SEEN_IN_TRAINING = ("no-history", "k0", "k1", "k3", "k7", "k1-older", "k3-older", "k1-newer", "k3-newer", "k7-absent")
 GATE_CONDITIONS = (*SEEN_IN_TRAINING[1:], "k3-others", "k3-absent", "k7-absent")
@@ -77,6 +82,13 @@ class EmbeddedPool:
         view = self.view(family, int(rng.integers(family.values)), int(rng.integers(self.size)))
         return Case(history, view, family.instruction), value
 
+    def question(self, family: Family, rng: np.random.Generator) -> Question:
+        """Some first view of its test, and the frames of some lesson."""
+        view = self.view(family, int(rng.integers(family.values)), int(rng.integers(self.size)))
+        value, number = int(rng.integers(family.values)), int(rng.integers(self.size))
+        lesson = self._pool.lesson(family, value, number)
+        return view, self._embedded(lesson, family, value, number, "lesson")
+
     def all_frames(self) -> np.ndarray:
         """float32 [F, D] of all sessions and views."""
         wanted = [(f, value, n) for f in FAMILIES.values() for value in range(f.values) for n in range(self.size)]
@@ -111,6 +123,17 @@ def cases_of(pool: EmbeddedPool, conditions: Sequence[str], first_seed: int, cou
     ]
 
 
+def views_gate(
+    pool: EmbeddedPool, frames: np.ndarray, cases: Sequence[Case], families: Sequence[Family]
+) -> tuple[Gate, float]:
+    """The gate that goes by views alone, whose projection is learned from some families, and how often it is right.
+
+    frames: float [N, D] of the pool. cases: what its numbers are chosen on.
+    """
+    groups = [functools.partial(pool.question, family) for family in families]
+    return choose_gate(cases, frames.mean(0), (0.0,), train_projection(groups, frames))
+
+
 def embedded_pool(sessions: str, image_px: int, size: int, split: Split) -> EmbeddedPool:
     from planner.tower_embedding import tower
 
@@ -143,8 +166,12 @@ def train_interference(
     )
     out = Path(config.out)
     model.save(out)
-    gate, right = choose_gate(cases_of(pool, GATE_CONDITIONS, first + 9_000, config.gate_cases), frames.mean(0))
+    cases = cases_of(pool, GATE_CONDITIONS, first + 9_000, config.gate_cases)
+    gate, right = choose_gate(cases, frames.mean(0))
     told(f"gate: text_weight {gate.text_weight}, threshold {gate.threshold}, margin {gate.margin}: right {right:.3f}")
-    (out / FILE_NAME).write_text(gate.text() + "\n")
+    gate.save(out / FILE_NAME)
+    gate, right = views_gate(pool, frames, cases, families)
+    told(f"gate of views alone: threshold {gate.threshold}, margin {gate.margin}: right {right:.3f}")
+    gate.save(out / VIEWS_GATE)
     (out / "training.json").write_text(json.dumps(to_dict(config), indent=1) + "\n")
     return out

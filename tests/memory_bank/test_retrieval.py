@@ -125,7 +125,7 @@ def shown(memory, past: History, level: int = 100) -> list[tuple[str, int]]:
 
 def test_each_selection_shows_its_part_of_the_history(tmp_path):
     gate = tmp_path / "gate.json"
-    gate.write_text(GATE.text())
+    GATE.save(gate)
     past = history(session("lesson", 100, relevant=True, frames=4), *(session(f"d{i}", 200, "Pour.") for i in range(6)))
     assert shown(make("none"), past) == []
     assert shown(make("uncapped"), past) == [("lesson", 4), *((f"d{i}", 2) for i in range(6))]
@@ -213,6 +213,19 @@ def test_faulty_options_are_refused(tmp_path):
         Gate.read(str(tmp_path / "gate.json"))
     with pytest.raises(ValueError, match="text_weight in"):
         Gate(text_weight=1.5)
+
+
+def test_a_projection_changes_which_views_are_alike_and_is_kept_beside_the_numbers(tmp_path):
+    seen = session("seen", 100, embeddings=np.array([[1.0, 0.0]], np.float32))
+    view = np.array([0.6, 0.8], np.float32)
+    gate = replace(GATE, text_weight=0.0, projection=np.array([[1.0], [0.0]], np.float32))
+    gate.save(tmp_path / "views.json")
+    for known, similarity in ((GATE, 0.6), (gate, 1.0), (Gate.read(str(tmp_path / "views.json")), 1.0)):
+        (match,) = rank(history(seen), view, "", known)
+        assert match.view == pytest.approx(similarity, abs=1e-6)
+    (tmp_path / "views.npy").unlink()
+    with pytest.raises(ConfigError, match=r"views.json: expected the JSON of a gate .*views.npy"):
+        Gate.read(str(tmp_path / "views.json"))
 
 
 def cases(rng: np.random.Generator, n: int) -> list[Case]:

@@ -20,6 +20,7 @@ from predimem.envs.interference.recordings import Recorded
 from predimem.envs.interference.sessions import SessionPool
 from predimem.pipelines.interference import (
     ANSWERS,
+    VIEWS_GATE,
     EmbeddedPool,
     InterferenceTraining,
     cases_of,
@@ -61,7 +62,10 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_gate_and_planner_hold_on_sessions_of_other_seeds(trained: Path, tmp_path: Path) -> None:
     pool = EmbeddedPool(DrawnPool(tmp_path, split="evaluation"), 2, embed)
     gate, model = Gate.read(str(trained / "gate.json")), load_model(trained)
-    assert count(cases_of(pool, ("k3", "k7-absent"), 900_000, 42), gate)["right"] >= 40
+    asked_of_gates = cases_of(pool, ("k3", "k7-absent"), 900_000, 42)
+    assert count(asked_of_gates, gate)["right"] >= 40
+    by_views = Gate.read(str(trained / VIEWS_GATE))
+    assert by_views.text_weight == 0.0 and count(asked_of_gates, by_views)["right"] >= 40
     asked = [pool.case(family, "k3", 900_000 + i) for i in range(6) for family in FAMILIES.values()]
     families = [family for _ in range(6) for family in FAMILIES.values()]
     truth = [ANSWERS.index(family.answers[value]) for family, (_, value) in zip(families, asked, strict=True)]

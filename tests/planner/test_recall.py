@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 import torch
 
+from memory_bank.retrieval import Gate
 from planner.recall.examples import SCALARS, WORD_CELLS, Shown, Tokens, tokens_of, word_cells
 from planner.recall.model import CONFIG, RecallConfig, batch_of, load_model
+from planner.recall.projection import train_projection
 from planner.recall.train import RecallTraining, train_recall
 from predimem.agent.own_planner import weights_of
 from predimem.core.faults import SetupError
@@ -109,3 +111,35 @@ def test_it_is_kept_in_half_precision_and_read_again(trained, tmp_path: Path) ->
     (tmp_path / CONFIG).write_text('{"embedding": 8}')
     with pytest.raises(SetupError, match="predimem train interference"):
         load_model(tmp_path)
+
+
+def test_a_projection_learns_which_views_belong_together():
+    """Groups differ in three numbers, which the other three drown."""
+
+    def drawer(group: int):
+        def draw(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+            def seen(count: int) -> np.ndarray:
+                vectors = rng.normal(0, 3, (count, 6)).astype(np.float32)
+                vectors[:, :3] = np.eye(3)[group]
+                return vectors
+
+            return seen(1)[0], seen(3)
+
+        return draw
+
+    groups, rng = [drawer(group) for group in (0, 1, 2)], np.random.default_rng(5)
+    frames = np.concatenate([draw(rng)[1] for draw in groups * 30])
+    projection = train_projection(groups, frames, dimensions=3)
+    assert projection.shape == (6, 3) and projection.dtype == np.float32
+
+    def likeness(gate: Gate, own: int, group: int) -> float:
+        view, session = groups[own](rng)[0], groups[group](rng)[1]
+        return float((gate.compared(session) @ gate.compared(view)).max())
+
+    def right(gate: Gate) -> float:
+        chosen = [np.argmax([likeness(gate, own, group) for group in (0, 1, 2)]) for own in (0, 1, 2) * 40]
+        return float(np.mean(np.equal(chosen, (0, 1, 2) * 40)))
+
+    assert right(Gate()) < 0.6 and right(Gate(projection=projection)) > 0.9
+    with pytest.raises(ValueError, match="expected two or more, got 1"):
+        train_projection(groups[:1], frames)
