@@ -63,6 +63,7 @@ def train_tokenizer(config: TokenizerConfig, prompt: PromptConfig) -> Qwen2Token
     bpe.train_from_iterator(_corpus(config, prompt) * 4, trainer)
     bpe.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in SPECIAL_TOKENS])
     bpe.add_tokens([AddedToken(phrase, normalized=False) for phrase in _phrases(config, prompt)])
+    bpe.add_tokens([AddedToken(number, normalized=False, single_word=True) for number in _numbers(config)])
     tokenizer = Qwen2Tokenizer(
         tokenizer_object=bpe,
         eos_token=END_OF_ANSWER,
@@ -115,6 +116,11 @@ def deciding_token_ids(tokenizer: Qwen2Tokenizer, words: Sequence[str]) -> tuple
             raise ValueError(f"{word!r} takes {len(tokens)} tokens: raise the tokenizer's vocab_size")
         ids += tokens
     return tuple(dict.fromkeys(ids))
+
+
+def _numbers(config: TokenizerConfig) -> list[str]:
+    """Deciding words of several digits, each of which Qwen's splitting makes a token of its own otherwise."""
+    return [f" {word}" for word in dict.fromkeys(config.deciding_words()) if word.isdigit() and len(word) > 1]
 
 
 def _phrases(config: TokenizerConfig, prompt: PromptConfig) -> list[str]:

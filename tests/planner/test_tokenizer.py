@@ -49,6 +49,15 @@ def test_deciding_words_must_be_spelled_well(processor):
         train_tokenizer(TokenizerConfig(vocab_size=257, words={"a": ("chartreuse",)}), PROMPT)
 
 
+def test_numbers_of_several_digits_are_one_token_where_they_decide():
+    config = TokenizerConfig(subtasks=("row {row}",), words={"row": ("9", "10", "15")})
+    tokenizer = train_tokenizer(config, PROMPT)
+    assert [len(deciding_token_ids(tokenizer, [word])) for word in ("9", "10", "15")] == [2, 1, 1]
+    for text in (" row 10 column", " 105", "10 10"):
+        assert tokenizer.decode(tokenizer(text).input_ids) == text
+    assert tokenizer.convert_ids_to_tokens(tokenizer(" 105").input_ids)[0] != " 10"
+
+
 def test_training_is_deterministic():
     one, two = (train_tokenizer(BASE.tokenizer, PROMPT) for _ in range(2))
     assert one.get_vocab() == two.get_vocab()

@@ -117,7 +117,7 @@ class RobommeEnvironment:
         observed, _, terminated, truncated, info = self._env.step(check_action(action))
         if info["status"] == "error":
             raise RuntimeError(f"RoboMME: {info.get('error_message', 'an error without a message')}")
-        ended, out_of_time = bool(terminated), bool(truncated)
+        ended, out_of_time = bool(terminated), bool(truncated) or self._step >= self.horizon
         done, success = ended or out_of_time, info["status"] == "success"
         if done and self.camera_every is not None and not looks:
             self._shutter.look()

@@ -78,6 +78,16 @@ def test_physics_and_success_are_those_of_robomme(environment: RobommeEnvironmen
 
 
 @needs_robomme
+def test_an_episode_ends_at_its_horizon_and_says_what_was_due(environment: RobommeEnvironment) -> None:
+    environment.camera_every = None
+    environment.reset(TEST_0)
+    for step in range(environment.horizon):
+        result = environment.step(environment.hold_action(None))
+        assert result.truncated == (step == environment.horizon - 1) and not result.terminated
+    assert not result.success and str(result.info["failure"]).startswith("out of time: press the button")
+
+
+@needs_robomme
 def test_images_are_taken_when_somebody_looks(environment: RobommeEnvironment) -> None:
     environment.camera_every = 3
     first = environment.reset(TEST_0)
