@@ -110,7 +110,7 @@ class Begun:
         here = machine()
         packages = f"Python {here['python']}, torch {here['packages'].get('torch')}"
         load = f"load average {self.load:.1f} before, {os.getloadavg()[0]:.1f} after"
-        return f"{here['cpu']}, {here['cores']} cores, {here['system']}, {packages}; {self.code}; {load}."
+        return f"{here['cpu']}, {here['cores']} {'core' if here['cores'] == 1 else 'cores'}, {here['system']}, {packages}; {self.code}; {load}."
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
