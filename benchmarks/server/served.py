@@ -110,7 +110,8 @@ class Begun:
         here = machine()
         packages = f"Python {here['python']}, torch {here['packages'].get('torch')}"
         load = f"load average {self.load:.1f} before, {os.getloadavg()[0]:.1f} after"
-        return f"{here['cpu']}, {here['cores']} {'core' if here['cores'] == 1 else 'cores'}, {here['system']}, {packages}; {self.code}; {load}."
+        cores = "1 core" if here["cores"] == 1 else f"{here['cores']} cores"
+        return f"{here['cpu']}, {cores}, {here['system']}, {packages}; {self.code}; {load}."
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
