@@ -16,7 +16,7 @@ from memory_bank.window import frozen_images
 from predimem.core.config import ConfigError
 from predimem.core.interfaces import FullMemory, Memory, RecallsHistory
 from predimem.core.own_code import load_object
-from predimem.core.types import Frame, History, MemorySnapshot, Observation
+from predimem.core.types import Frame, History, MemorySnapshot, Observation, PastSession
 
 WHERE = "memory: implementation"
 METHODS = ("reset", "observe", "nominate", "snapshot")
@@ -73,6 +73,7 @@ class HostedMemory:
         self._episode_id, self._instruction = episode_id, instruction
         self._step: int | None = None
         self._keyframes: tuple[Frame, ...] = ()
+        self._past_sessions: tuple[PastSession, ...] = ()
         self._subtasks: list[str] = []
         self._memory.reset(episode_id, instruction)
 
@@ -91,6 +92,16 @@ class HostedMemory:
                 raise ValueError(f"step {step} was nominated as a keyframe before it was observed")
         if nominated:
             self._memory.nominate(nominated)
+
+    @property
+    def shows_sessions(self) -> bool:
+        """Whether its snapshots have earlier sessions as a section of their own (`MemorySnapshot.past_sessions`)."""
+        return bool(getattr(self._memory, "shows_sessions", False))
+
+    def prepare(self) -> None:
+        """Let the memory load what it needs before it is asked in earnest. Raises what that raises."""
+        if callable(prepare := getattr(self._memory, "prepare", None)):
+            prepare()
 
     @property
     def recalls(self) -> bool:
@@ -117,15 +128,22 @@ class HostedMemory:
             raise ValueError("nothing observed yet: call observe() before snapshot()")
         snapshot = self._memory.snapshot()
         check_snapshot(snapshot, self.config, self._episode_id, self._instruction, self._step)
-        self._keyframes = snapshot.keyframes
+        self._keyframes, self._past_sessions = snapshot.keyframes, snapshot.past_sessions
         return replace(snapshot, past_subtasks=tuple(self._subtasks)) if self._subtasks else snapshot
 
     def upcoming(self, steps: int) -> MemorySnapshot:
-        """See `FullMemory`: only this memory knows its window, so that it is the keyframes of the last snapshot."""
+        """See `FullMemory`: only this memory knows its window, so that it is what the last snapshot had of the past."""
         if self._step is None:
             raise ValueError("nothing observed yet: call observe() before upcoming()")
-        past = tuple(self._subtasks)
-        return MemorySnapshot(self._episode_id, self._step + steps, self._instruction, (), self._keyframes, past)
+        return MemorySnapshot(
+            self._episode_id,
+            self._step + steps,
+            self._instruction,
+            (),
+            self._keyframes,
+            tuple(self._subtasks),
+            self._past_sessions,
+        )
 
     @property
     def keyframe_steps(self) -> tuple[int, ...]:

@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from memory_bank import MemoryConfig
+from memory_bank.own import HostedMemory
 from planner.prompt import FOLLOWS_MEMORY, PromptConfig, check_agreement, follow_memory
 from planner.tiny.tokenizer_config import TokenizerConfig
 from predimem.core.config import ConfigError, differences, from_dict, to_dict
 from predimem.core.faults import SetupError
+from predimem.core.interfaces import FullMemory
 
 FILE_NAME = "predimem.json"
 FORMAT = "predimem-planner"
@@ -117,6 +119,15 @@ def changed_spec(spec: PlannerSpec, memory: Mapping[str, Any], prompt: Mapping[s
         known = ", ".join(spec.prompt.cameras)
         raise ConfigError(f"prompt: cameras: the planner was trained with {known}, and knows no {unknown[0]!r}")
     return replace(spec, memory=new_memory, prompt=new_prompt)
+
+
+def check_sessions_are_seen(memory: FullMemory, prompt: PromptConfig) -> None:
+    """Raises ConfigError where a memory shows earlier sessions in a section that the planner's prompt does not have."""
+    if isinstance(memory, HostedMemory) and memory.shows_sessions and not prompt.past_sessions:
+        raise ConfigError(
+            "the memory shows earlier sessions, and the planner's prompt has no section for them: set memory: options: "
+            "{shown_as: keyframes}, or prompt: {past_sessions: true} for a planner that knows the section"
+        )
 
 
 def untrained_prompt(spec: PlannerSpec, changed: PlannerSpec) -> str:

@@ -58,6 +58,10 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         check_agreement(self.prompt, self.memory)
+        if self.prompt.past_sessions:
+            raise ValueError(
+                "prompt: past_sessions: episode files hold no earlier sessions to learn from; set it false"
+            )
         if self.base.pretrained is not None and self.vision is not None:
             raise ValueError("vision pretraining is for a tiny base: set vision: null for a pretrained one")
         if self.base.pretrained is not None and self.continue_from is not None:

@@ -47,7 +47,7 @@ class SessionMemory:
         that is marked as relevant, which only a benchmark knows.
 
         gate: the file of the gate's numbers; None: the defaults. embedder: the place of a function that is called with
-        `embedder_options` and gives an `Embedder`; it is loaded when it is needed first.
+        `embedder_options` and gives an `Embedder`; `prepare` loads it, else the first snapshot that needs it.
 
         shown_as: "sessions", for planners with a section of earlier sessions in their prompt; or "keyframes" before
         those of the episode itself, for planners that know a conditioning video in this way (`before_episode`).
@@ -66,10 +66,16 @@ class SessionMemory:
             )
         self._bank = make_memory(replace(config, implementation=None, options={}))
         self._select, self._frames, self._as_keyframes = select, frames, shown_as == "keyframes"
+        self.shows_sessions = select != "none" and not self._as_keyframes
         self._gate = Gate() if gate is None else Gate.read(gate)
         self._embedder_place, self._embedder_options = embedder, dict(embedder_options or {})
         self._embedder: Embedder | None = None
         self.reset("", "")
+
+    def prepare(self) -> None:
+        """Load the embedder now. Raises what loading it raises."""
+        if self._select == "retrieval":
+            self._load_embedder()
 
     def reset(self, episode_id: str, instruction: str) -> None:
         self._bank.reset(episode_id, instruction)

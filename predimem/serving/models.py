@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memory_bank import make_memory
+from memory_bank.own import HostedMemory
 from predimem.agent.config import INSTRUCTION, NO_MEMORY, is_remote
 from predimem.agent.own_planner import check_own_planner, make_own_planner, memory_of
 from predimem.core.config import from_dict
-from predimem.core.interfaces import Policy
+from predimem.core.interfaces import FullMemory, Policy
 from predimem.core.own_code import code_hash, is_place
 from predimem.core.weight_files import WeightsError, weights_folder, weights_hash
 from predimem.serving.config import ModelsConfig
@@ -34,7 +35,7 @@ def make_served(models: ModelsConfig) -> Served:
     import torch
 
     from actor.policy import load_policy
-    from planner.checkpoint import changed_spec, read_spec, untrained_prompt
+    from planner.checkpoint import changed_spec, check_sessions_are_seen, read_spec, untrained_prompt
     from planner.decoding import load_planner
     from planner.endpoint import EndpointPlanner
     from planner.instructions import trained_on
@@ -53,7 +54,7 @@ def make_served(models: ModelsConfig) -> Served:
     if is_place(models.planner):
         check_own_planner(models.planner, models.planner_options)
         memory = memory_of(models.planner, models.memory)
-        make_memory(memory)
+        _prepare(make_memory(memory))
         weights[_name(models.planner)] = code_hash(models.planner)
         make_planner = functools.partial(make_own_planner, models.planner, models.planner_options)
     elif models.planner != INSTRUCTION:
@@ -70,7 +71,8 @@ def make_served(models: ModelsConfig) -> Served:
         optional = tuple(name for name in robot.optional_cameras if name not in spec.prompt.cameras)
         robot = replace(robot, optional_cameras=optional)
         memory = spec.memory
-        make_memory(memory)
+        check_sessions_are_seen(made := make_memory(memory), spec.prompt)
+        _prepare(made)
         weights[_name(models.planner)] = weights_hash(folder)
         if models.planner_endpoint is not None:
             make_planner = functools.partial(EndpointPlanner, folder, models.planner_endpoint, spec)
@@ -81,6 +83,12 @@ def make_served(models: ModelsConfig) -> Served:
             make_planner = functools.partial(load_planner, *settings, **options)
         tasks = KnownTasks(*trained_on(folder, trained))
     return Served(robot, policy, make_planner, memory, weights, tasks)
+
+
+def _prepare(memory: FullMemory) -> None:
+    """Loads what a memory of somebody's own needs before the first robot comes; later ones find it in this process."""
+    if isinstance(memory, HostedMemory):
+        memory.prepare()
 
 
 def _robot_of(actor: ActorConfig) -> RobotSpec:

@@ -188,6 +188,15 @@ def test_sessions_can_be_shown_as_keyframes_before_the_episode():
         SessionMemory(MemoryConfig(), "uncapped", shown_as="frames")
 
 
+def test_what_is_shown_of_earlier_sessions_is_known_of_the_next_question():
+    memory = make("retrieval")
+    assert shown(memory, history(session("lesson", 100))) == [("lesson", 2)]
+    assert memory.upcoming(10).past_sessions == memory.snapshot().past_sessions
+    memory.reset("r1/e2", "Put the cookies away.")
+    observe(memory, 100, 0)
+    assert memory.upcoming(10).past_sessions == ()
+
+
 def test_the_gate_decides_once_an_episode():
     memory = make("retrieval")
     past = history(session("lesson", 100))

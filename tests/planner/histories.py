@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from predimem.core.types import Frame, MemorySnapshot
+from predimem.core.types import Frame, MemorySnapshot, PastSession
 from tests.planner.builders import INSTRUCTION
 
 CAMERAS = ("base_camera", "hand_camera")
@@ -18,11 +18,15 @@ CHANGES = ("append", "append", "insert", "replace", "evict", "reset", "nothing",
 
 @dataclass
 class Robot:
-    """A robot whose memory is changed at will. Images are noise, so that no two are alike."""
+    """A robot whose memory is changed at will. Images are noise, so that no two are alike.
+
+    earlier: it is shown up to two earlier sessions, others in each episode.
+    """
 
     name: str
     rng: random.Random
     window: int
+    earlier: bool = False
     step: int = 0
     episode: int = 0
     changes: list[str] = field(default_factory=list)
@@ -31,6 +35,7 @@ class Robot:
         self._frames: dict[int, Frame] = {}
         self._keyframes: list[int] = []
         self._recent: list[int] = []
+        self._sessions = self._draw_sessions()
 
     def ask(self) -> MemorySnapshot:
         """Time goes on, the memory changes, and the planner is asked."""
@@ -50,7 +55,10 @@ class Robot:
         recent = [self._frame(step) for step in self._recent]
         first = self._recent[0] if self._recent else self.step + 1
         keyframes = [self._frame(step) for step in sorted(self._keyframes) if step < first]
-        return MemorySnapshot(f"{self.name}-{self.episode}", self.step, INSTRUCTION, tuple(recent), tuple(keyframes))
+        name = f"{self.name}-{self.episode}"
+        return MemorySnapshot(
+            name, self.step, INSTRUCTION, tuple(recent), tuple(keyframes), past_sessions=self._sessions
+        )
 
     def foreseen(self) -> MemorySnapshot:
         """The next snapshot without its newest frame, as far as it is known."""
@@ -77,24 +85,37 @@ class Robot:
     def _reset(self) -> None:
         self.episode, self.step = self.episode + self.rng.randrange(2), 0  # a new episode, or the same one again
         self._frames, self._keyframes, self._recent = {}, [], []
+        self._sessions = self._draw_sessions()
+
+    def _draw_sessions(self) -> tuple[PastSession, ...]:
+        if not self.earlier:
+            return ()
+        steps = [[10 * k + session for k in range(self.rng.randint(1, 2))] for session in range(self.rng.randrange(3))]
+        return tuple(
+            PastSession(f"s{i}", 3600.0 * (i + 1), INSTRUCTION, tuple(map(self._drawn, own)))
+            for i, own in enumerate(steps)
+        )
 
     def _nothing(self) -> None:
         pass
 
     def _frame(self, step: int) -> Frame:
         if step not in self._frames:
-            noise = np.random.default_rng([self.rng.randrange(1 << 30), step])
-            images = {camera: noise.integers(0, 256, (64, 64, 3), np.uint8) for camera in CAMERAS}
-            for image in images.values():
-                image.flags.writeable = False
-            self._frames[step] = Frame(step, step / 20, MappingProxyType(images))
+            self._frames[step] = self._drawn(step)
         return self._frames[step]
 
+    def _drawn(self, step: int) -> Frame:
+        noise = np.random.default_rng([self.rng.randrange(1 << 30), step])
+        images = {camera: noise.integers(0, 256, (64, 64, 3), np.uint8) for camera in CAMERAS}
+        for image in images.values():
+            image.flags.writeable = False
+        return Frame(step, step / 20, MappingProxyType(images))
 
-def history(seed: int, length: int, window: int) -> Iterator[tuple[Robot, MemorySnapshot]]:
-    """One to four robots that ask in turns."""
+
+def history(seed: int, length: int, window: int, earlier: bool = False) -> Iterator[tuple[Robot, MemorySnapshot]]:
+    """One to four robots that ask in turns. earlier: see `Robot`."""
     rng = random.Random(seed)
-    robots = [Robot(f"robot-{i}", random.Random(f"{seed} {i}"), window) for i in range(rng.randint(1, 4))]
+    robots = [Robot(f"robot-{i}", random.Random(f"{seed} {i}"), window, earlier) for i in range(rng.randint(1, 4))]
     for _ in range(length):
         robot = rng.choice(robots)
         yield robot, robot.ask()

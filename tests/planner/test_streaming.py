@@ -26,8 +26,8 @@ WINDOW, LONGEST, LENGTH = 3, 8, 12
 MEMORY_3 = replace(MEMORY, recent_window=WINDOW)
 
 
-def prompt(timestamps) -> PromptConfig:
-    return replace(PROMPT, recent_window=WINDOW, timestamps=timestamps)
+def prompt(timestamps, earlier: bool = False) -> PromptConfig:
+    return replace(PROMPT, recent_window=WINDOW, timestamps=timestamps, past_sessions=earlier)
 
 
 @pytest.fixture(scope="module")
@@ -52,19 +52,19 @@ def watched(planner: QwenPlanner) -> list[torch.Tensor]:
     return seen
 
 
-def fresh(loaded: QwenPlanner, timestamps="gaps", caches: CacheConfig | None = None) -> QwenPlanner:
-    spec = replace(loaded.spec, prompt=prompt(timestamps))
+def fresh(loaded: QwenPlanner, timestamps="gaps", caches: CacheConfig | None = None, earlier=False) -> QwenPlanner:
+    spec = replace(loaded.spec, prompt=prompt(timestamps, earlier))
     return QwenPlanner(loaded._model, loaded._processor, spec, caches)
 
 
-def run_history(loaded: QwenPlanner, seed: int, timestamps="gaps") -> int:
+def run_history(loaded: QwenPlanner, seed: int, timestamps="gaps", earlier: bool = False) -> int:
     """Checks one history; how many tokens of prompts were not read again."""
-    streamed = fresh(loaded, timestamps, caches=random.Random(seed).choice([CacheConfig(), CacheConfig(1, 1)]))
-    whole = fresh(loaded, timestamps, CacheConfig(0, 0))
+    streamed = fresh(loaded, timestamps, random.Random(seed).choice([CacheConfig(), CacheConfig(1, 1)]), earlier)
+    whole = fresh(loaded, timestamps, CacheConfig(0, 0), earlier)
     whole._inputs = at_once(whole._inputs)
     logits, wanted, reused = watched(streamed), watched(whole), 0
     rng = random.Random(f"{seed} prepared")
-    for robot, snapshot in history(seed, LENGTH, WINDOW):
+    for robot, snapshot in history(seed, LENGTH, WINDOW, earlier):
         del logits[:], wanted[:]
         reused += streamed._prefixes.of(snapshot.episode_id).agree_with(streamed._inputs(snapshot))
         plan, expected = streamed.plan(snapshot), whole.plan(snapshot)
@@ -98,6 +98,11 @@ def at_once(inputs):
 @pytest.mark.parametrize("seed", range(20))
 def test_streamed_answers_are_those_of_full_recomputation(loaded, seed):
     run_history(loaded, seed)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_it_holds_with_earlier_sessions_in_the_prompt(loaded, seed):
+    assert run_history(loaded, seed, earlier=True) > 0
 
 
 @pytest.mark.slow

@@ -112,6 +112,9 @@ def test_unknown_keys_and_disagreeing_windows_are_errors(tmp_path):
     path.write_text("prompt: {keyframes: true}\nmemory: {keyframes: false}")
     with pytest.raises(ValueError, match=r"prompt\.keyframes is True"):
         train(path)
+    path.write_text("prompt: {past_sessions: true}")
+    with pytest.raises(ValueError, match="episode files hold no earlier sessions to learn from"):
+        train(path)
 
 
 def test_the_prompt_follows_the_memory(tmp_path):

@@ -15,6 +15,7 @@ from memory_bank import MemoryBank
 from predimem.agent.clock import SimulatedClock
 from predimem.agent.dual_system import DualSystemAgent, DualSystemConfig
 from predimem.agent.worker import PlannerWorker
+from predimem.core.config import ConfigError
 from predimem.core.types import Observation, Tick
 from predimem.envs.mikasa.suite import hold_action
 from predimem.serving.config import ModelsConfig
@@ -122,3 +123,19 @@ def test_the_arena_is_served_with_the_settings_of_its_evaluation(tmp_path: Path)
             assert step < 4000
             step += 4
         assert reply["subtask"] in labels() and reply["warning"] is None and reply["actions"].shape == (4, 7)
+
+
+SESSIONS = "memory_bank.retrieval:SessionMemory"
+
+
+def test_earlier_sessions_that_the_planner_would_not_see_are_refused() -> None:
+    memory = {"implementation": SESSIONS, "options": {"select": "uncapped"}}
+    with pytest.raises(ConfigError, match=r"no section for them: set memory: options: \{shown_as: keyframes\}"):
+        make_served(ModelsConfig(memory=memory))
+    assert make_served(ModelsConfig(memory=memory, prompt={"past_sessions": True})).memory.implementation == SESSIONS
+
+
+def test_what_a_memory_needs_is_loaded_when_the_server_starts() -> None:
+    options = {"embedder": "planner.tower_embedding:tower", "embedder_options": {"weights": "no-such-planner"}}
+    with pytest.raises(FileNotFoundError, match="no-such-planner"):
+        make_served(ModelsConfig(memory={"implementation": SESSIONS, "options": options | {"shown_as": "keyframes"}}))

@@ -7,6 +7,7 @@ acts: it comes with the history, among others.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from predimem.core.types import Frame, History, Observation, StepResult
 from predimem.envs.interference.conditions import OWN, Condition, Draw, draw_videos
 from predimem.envs.interference.recordings import Recorded, RecordingFolder, past_session
 from predimem.envs.robomme.events import video_keyframes
-from predimem.envs.robomme.package import SPLITS
+from predimem.envs.robomme.package import SPLITS, NoScene
 from predimem.envs.robomme.robot import CONTROL_HZ, OPENING
 from predimem.envs.robomme.suite import Rendering, RobommeEnvironment
 
@@ -24,6 +25,7 @@ VERSION = "1"  # to be raised whenever a recorded video would come out otherwise
 FAMILIES = ("VideoUnmask", "VideoUnmaskSwap", "MoveCube", "VideoRepick", "VideoPlaceButton", "InsertPeg")
 VIDEO_EVERY = 5  # one frame of so many control steps of a video is rendered
 DISTRACTORS_FROM = SPLITS["more"][0] + 5_000  # episodes that are neither trained on nor tested
+INSTEAD = 100  # where RoboMME cannot build the scene of a distractor, the video of so many episodes later is taken
 
 
 class VideoPool:
@@ -36,8 +38,9 @@ class VideoPool:
         self._rendering: Rendering = rendering
 
     def video(self, task: str, number: int) -> Recorded:
-        """A distractor."""
-        return self.lesson(task, DISTRACTORS_FROM + number)
+        """A distractor. Raises NoScene where RoboMME can build none of ten scenes."""
+        first = DISTRACTORS_FROM + number
+        return self._folder.get(f"{task}/video-{first}", lambda: self._first_that_can_be_built(task, first))
 
     def lesson(self, task: str, seed: int) -> Recorded:
         """The video of an episode."""
@@ -52,6 +55,12 @@ class VideoPool:
         if self._latest is None or self._latest[0] != (task, seed):
             self._latest = (task, seed), self._play(task, seed)
         return self._latest[1]
+
+    def _first_that_can_be_built(self, task: str, first: int) -> Recorded:
+        for seed in range(first, first + 9 * INSTEAD, INSTEAD):
+            with suppress(NoScene):
+                return self._record(task, seed)[0]
+        return self._record(task, first + 9 * INSTEAD)[0]
 
     def _play(self, task: str, seed: int) -> tuple[Recorded, Recorded]:
         environment = RobommeEnvironment(task, self._image_px, self._rendering, VIDEO_EVERY)

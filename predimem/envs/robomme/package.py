@@ -46,6 +46,10 @@ class NotInstalled(SetupError):
     """RoboMME's package is not there."""
 
 
+class NoScene(RuntimeError):
+    """RoboMME finds no place for the things of an episode. Only episodes that are not its own can be so."""
+
+
 def is_installed() -> bool:
     """Imports nothing heavy."""
     return importlib.util.find_spec("robomme") is not None
@@ -114,7 +118,8 @@ def load_builder() -> Any:
 
 
 def make_episode(task: str, seed: int, image_px: int | None = None) -> Any:
-    """One of RoboMME's episodes as its own builder makes it, before its reset. Raises ValueError for unknown ones.
+    """One of RoboMME's episodes as its own builder makes it, before its reset. Raises ValueError for unknown ones, and
+    NoScene.
 
     image_px: the width and height that the cameras render; None: RoboMME's.
     """
@@ -127,8 +132,13 @@ def make_episode(task: str, seed: int, image_px: int | None = None) -> Any:
         builder.metadata_index[task, index] = made
     if builder.resolve_episode(index)[0] is None:
         raise ValueError(f"RoboMME's metadata has no {split} episode {index} of {task}")
-    with _quiet_registration(), _cameras_of(image_px):
-        return builder.make_env_for_episode(index)
+    from robomme.robomme_env.utils.SceneGenerationError import SceneGenerationError  # type: ignore[import-not-found]
+
+    try:
+        with _quiet_registration(), _cameras_of(image_px):
+            return builder.make_env_for_episode(index)
+    except SceneGenerationError as error:
+        raise NoScene(f"RoboMME cannot build episode {index} ({split}) of {task}, seed {seed}: {error}") from error
 
 
 def _version(name: str) -> str:

@@ -86,7 +86,7 @@ class RobommeEnvironment:
         return self._shown_in_video
 
     def reset(self, seed: int) -> Observation:
-        """Raises ValueError for a seed that stands for no episode."""
+        """Raises ValueError for a seed that stands for no episode, and NoScene for one that RoboMME cannot build."""
         self.close()
         fast = self._rendering == "fast"
         self._env = package.make_episode(self.task, seed, self._px if fast else None)

@@ -60,6 +60,13 @@ class PlayConfig:
     agent_configs: dict[str, AgentConfig] = field(default_factory=dict)
     task_files: dict[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if kept := [name for name, endpoint in self.planner_endpoints.items() if endpoint.constrained]:
+            raise ValueError(
+                f"planner_endpoints: {kept[0]}: constrained answers are for serving; an evaluation has to show a "
+                "planner that has lost its format"
+            )
+
     @property
     def options(self) -> EnvironmentOptions:
         """The benchmark's options. Raises ConfigError for one that it does not know."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from memory_bank import MemoryConfig, make_memory
-from planner.checkpoint import changed_spec, read_spec, untrained_prompt
+from planner.checkpoint import changed_spec, check_sessions_are_seen, read_spec, untrained_prompt
 from predimem.agent import own_planner
 from predimem.agent.config import INSTRUCTION, ORACLE, AgentConfig
 from predimem.core.config import ConfigError
@@ -28,7 +28,7 @@ def check_memories(configs: Mapping[str, AgentConfig], root: str | None) -> list
                 continue
             spec = read_spec(weights_folder(root, config.planner))
             changed = changed_spec(spec, config.memory, config.prompt)
-            make_memory(changed.memory)
+            check_sessions_are_seen(make_memory(changed.memory), changed.prompt)
         except ConfigError as error:
             raise ConfigError(f"agent_configs: {name}: {error}") from error
         if difference := untrained_prompt(spec, changed):

@@ -180,6 +180,8 @@ def test_where_models_ran_is_part_of_the_provenance_and_can_be_played_again() ->
     assert again.planner_endpoints == {"arena-planner": EndpointConfig("http://gpu:8000/v1")}
     assert again.planner_caches.half_features
     assert PlayConfig(shared_planner=True, planner_endpoints={"a": endpoint}).compute == {}
+    with pytest.raises(ValueError, match="planner_endpoints: a: constrained answers are for serving"):
+        PlayConfig(planner_endpoints={"a": replace(endpoint, constrained=True)})
     with pytest.raises(ValueError, match="dtype: expected one of float32"):
         from_dict(PlayConfig, {"planner_on": {"dtype": "int8"}})
 
