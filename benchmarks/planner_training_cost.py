@@ -2,7 +2,7 @@
 
     python -m benchmarks.planner_training_cost --config configs/planner/qwen3vl_8b.yaml --timesteps 15
 
-The floating-point operations are counted, layer by layer (`tests/benchmarks/test_training_cost.py` compares them with
+The floating-point operations are counted, layer by layer (`tests/planner/test_training_at_size.py` compares them with
 PyTorch's own count on a small model); the share of the GPUs' peak that a training reaches is an assumption. Nothing is
 trained here, and no weights are needed.
 """

@@ -37,7 +37,10 @@ Weights = Annotated[
 BenchmarkOption = Annotated[
     str | None,
     typer.Option(
-        "--benchmark", "--suite", help="The benchmark: `mikasa` (default), `arena`, or the Python file of your own."
+        "--benchmark",
+        "--suite",
+        help="The benchmark: `mikasa` (default), `arena`, `robomme`, `base`, `interference`, or the Python file of "
+        "your own.",
     ),
 ]
 Agents = Annotated[str, typer.Option("--agent", "--agents", help="Names of agents, comma-separated.")]

@@ -110,25 +110,31 @@ def serve_planner(
         str, typer.Option(help="The planner's weights: a folder of --weights by its name, or any by its path.")
     ] = "planner",
     weights: Weights = None,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on, 0 for any free one.")] = 8100,
-    device: Annotated[str, typer.Option(help="Device that the planner runs on, such as `cuda`.")] = "cpu",
+    config: Annotated[
+        Path | None,
+        typer.Option(help="YAML file with settings, see configs/serve_planner.yaml; the options below override it."),
+    ] = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on; default: 127.0.0.1.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on, 0 for any free one; default: 8100.")] = None,
+    device: Annotated[
+        str | None, typer.Option(help="Device that the planner runs on, such as `cuda`; default: cpu.")
+    ] = None,
     dtype: Annotated[
         str | None, typer.Option(help="float32, bfloat16 or float16; default: float32 on the CPU, else bfloat16.")
     ] = None,
     api_key_file: Annotated[str | None, typer.Option(help="File with the key that clients have to send.")] = None,
 ) -> None:
     """Serve a planner alone, behind OpenAI's chat-completions interface, for evaluations and servers that share it."""
-    from predimem.core.placement import Placement
     from predimem.core.progress import say
     from predimem.serving.models import model_folder
 
     try:
-        from predimem.serving.planner_server import PlannerServer, PlannerServerConfig
+        from predimem.serving.planner_server import PlannerServer, planner_server_config
 
-        place = Placement(device, dtype)
+        place = {name: value for name, value in (("device", device), ("dtype", dtype)) if value is not None}
+        given = {"host": host, "port": port, "placement": place or None, "api_key_file": api_key_file}
         folder = str(model_folder(weights, planner))
-        server = PlannerServer(PlannerServerConfig(folder, host, port, place, api_key_file=api_key_file))
+        server = PlannerServer(planner_server_config(config, folder, given))
     except ModuleNotFoundError as error:
         raise ValueError(f"serving a planner needs {error.name}: pip install 'predimem[serve]'") from error
     say(f"ready: {server.url}")

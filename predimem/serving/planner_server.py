@@ -12,13 +12,14 @@ import hmac
 import socket
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.caches import CacheConfig
 from planner.chat import Chat, ChatAnswer
+from predimem.core.config import from_dict, merged, read_yaml
 from predimem.core.placement import Placement
 from predimem.serving.access import read_key
 from predimem.serving.batches import Batches, QueueFull, Stopped, TooLate
@@ -63,6 +64,16 @@ class PlannerServerConfig:
     @property
     def model(self) -> str:
         return Path(self.folder).resolve().name
+
+
+def planner_server_config(path: str | Path | None, folder: str, given: Mapping[str, Any]) -> PlannerServerConfig:
+    """A file's settings (None: the defaults, and port 8100) with what is given in their place (None: not given).
+
+    Raises ConfigError, and ValueError for settings that contradict each other.
+    """
+    changes = {"folder": folder, **{name: value for name, value in given.items() if value is not None}}
+    data = merged({"port": 8100} | ({} if path is None else read_yaml(path)), changes)
+    return from_dict(PlannerServerConfig, data, "options" if path is None else str(path))
 
 
 class PlannerServer:

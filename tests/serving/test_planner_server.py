@@ -25,6 +25,7 @@ import pytest
 from planner.decoding import load_planner
 from planner.endpoint import EndpointConfig, EndpointError, EndpointPlanner
 from predimem.agent.config import AgentConfig
+from predimem.core.config import ConfigError
 from predimem.core.faults import setup_fault
 from predimem.core.placement import Placement
 from predimem.core.types import Frame, MemorySnapshot
@@ -33,7 +34,7 @@ from predimem.evaluation.run.config import PlayConfig
 from predimem.pipelines.shared_planners import shared_planners
 from predimem.serving.config import ModelsConfig
 from predimem.serving.models import make_served
-from predimem.serving.planner_server import PlannerServer, PlannerServerConfig
+from predimem.serving.planner_server import PlannerServer, PlannerServerConfig, planner_server_config
 
 FOLDER = weights_folder(None, "planner")
 CAMERAS = ("base_camera", "hand_camera")
@@ -264,3 +265,17 @@ def test_a_server_that_is_away_is_named() -> None:
         planner.plan(next(snapshots(1)))
     with pytest.raises(ValueError, match="expected http://"):
         EndpointConfig("localhost:8000")
+
+
+def test_a_file_has_the_defaults_and_options_override_it(tmp_path: Path) -> None:
+    folder = str(FOLDER)
+    shipped = planner_server_config("configs/serve_planner.yaml", folder, {})
+    assert shipped == planner_server_config(None, folder, {}) == PlannerServerConfig(folder, port=8100)
+    own = tmp_path / "own.yaml"
+    own.write_text("port: 9000\nplacement: {device: cuda}\ncaches: {prefix_mb: 20000, spill_mb: 8000}")
+    got = planner_server_config(own, folder, {"port": 0, "placement": {"dtype": "float16"}, "host": None})
+    assert (got.port, got.host) == (0, "127.0.0.1") and got.placement == Placement("cuda", "float16")
+    assert (got.caches.prefix_mb, got.caches.spill_mb, got.caches.features_mb) == (20_000, 8_000, 512)
+    own.write_text("caches: {prefix_gb: 20}")
+    with pytest.raises(ConfigError, match=r"own.yaml.*unknown key 'prefix_gb'"):
+        planner_server_config(own, folder, {})
