@@ -58,18 +58,30 @@ Totals = Mapping[tuple[str, str], Count]  # (variant, condition)
 
 
 def read_counts(paths: Sequence[Path]) -> dict[Cell, Count]:
-    """All cells of all files, in the order in which they come.
+    """All cells of all files, those of our own results last. An episode that two of our results have counts once.
 
-    Raises ValueError for a file that is of none of the three kinds, and where two files have the same cell: the
-    episodes would be counted twice.
+    Raises ValueError for a file that is of none of the three kinds, where two files have the same cell, whose episodes
+    would be counted twice, and where two of our results have an episode with different outcomes.
     """
     counts: dict[Cell, Count] = {}
+    ours: dict[tuple[Cell, int], bool | None] = {}
     for path in paths:
-        for cell, count in _read(path).items():
-            if cell in counts:
-                raise ValueError(f"{path}: {', '.join(cell)} is in another file, too; give each cell once")
-            counts[cell] = count
+        if path.suffix == ".json":
+            for cell, seed, success in _episodes(path):
+                if ours.setdefault((cell, seed), success) != success:
+                    raise ValueError(f"{path}: {', '.join(cell)}: another file has seed {seed} with another outcome")
+            continue
+        for cell, count in _read_table(path).items():
+            _add(counts, path, cell, count)
+    for cell, count in _tally((cell, success) for (cell, _), success in ours.items()).items():
+        _add(counts, "the results.json", cell, count)
     return counts
+
+
+def _add(counts: dict[Cell, Count], where: Path | str, cell: Cell, count: Count) -> None:
+    if cell in counts:
+        raise ValueError(f"{where}: {', '.join(cell)} is in another file, too; give each cell once")
+    counts[cell] = count
 
 
 def totals(counts: Counts) -> dict[tuple[str, str], Count]:
@@ -115,9 +127,7 @@ def _effect(variant: str, condition: str, baseline: str, one: Count, other: Coun
     return Effect(variant, condition, baseline, difference, difference - below, difference + above)
 
 
-def _read(path: Path) -> dict[Cell, Count]:
-    if path.suffix == ".json":
-        return _tally(_episodes(path))
+def _read_table(path: Path) -> dict[Cell, Count]:
     with path.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     columns = set(rows[0]) if rows else set()
@@ -153,7 +163,8 @@ def _rollouts(rows: Iterable[Mapping[str, str]], stem: str) -> Iterator[tuple[Ce
         yield Cell(row["family"], variant, row["condition"]), success
 
 
-def _episodes(path: Path) -> Iterator[tuple[Cell, bool | None]]:
+def _episodes(path: Path) -> Iterator[tuple[Cell, int, bool | None]]:
+    """(cell, seed, success or None for an error)"""
     for record in episodes_of(read_json_results(path)):
         family, _, condition = record["task"].partition("-")
         if not condition:
@@ -162,7 +173,7 @@ def _episodes(path: Path) -> Iterator[tuple[Cell, bool | None]]:
                 "`predimem eval --benchmark interference`"
             )
         success = None if record["status"] in ERRORS else record["status"] == "success"
-        yield Cell(family, record["agent"], condition), success
+        yield Cell(family, record["agent"], condition), int(record["seed"]), success
 
 
 def _tally(episodes: Iterable[tuple[Cell, bool | None]]) -> dict[Cell, Count]:

@@ -88,6 +88,13 @@ def test_our_own_results_are_read_the_same_way(tmp_path: Path) -> None:
         Cell("drawer", "retrieval", "k7"): Count(1, 2),
         Cell("drawer", "retrieval", "no-history"): Count(0, 1),
     }
+    more = tmp_path / "more.json"  # another run, of two of these episodes and a new one
+    new = {"task": "drawer-k7", "agent": "retrieval", "seed": 4, "status": "failure"}
+    more.write_text(json.dumps({"episodes": [*episodes[:2], new]}))
+    assert read_counts([path, more])[Cell("drawer", "retrieval", "k7")] == Count(1, 3)
+    more.write_text(json.dumps({"episodes": [episodes[0] | {"status": "failure"}]}))
+    with pytest.raises(ValueError, match=r"more\.json: drawer, retrieval, k7: another file has seed 1 with another"):
+        read_counts([path, more])
     path.write_text(json.dumps({"episodes": [episodes[0] | {"task": "RememberColor9"}]}))
     with pytest.raises(ValueError, match="is not `<family>-<condition>`"):
         read_counts([path])
