@@ -4,9 +4,9 @@
 
 No episode is played: the question is asked at the first view of a test, of recorded sessions of evaluation seeds. The
 other gates have their numbers from the same training seeds as the gate of both: instructions alone, views alone, and
-views after a projection that was learned from all families, or from all but the one that is asked about. Writes
-`gate.md` and `answers.csv`, which `predimem analyze interference` reads; in it `retrieval-views` is the row with the
-gate of views alone.
+views after a projection that was learned from all families, or from all but the one that is asked about. With neutral
+words every test has one instruction, which tells nothing. Writes `gate.md` and `answers.csv`, which `predimem analyze
+interference` reads; in it `retrieval-views` is the row with the gate of views alone.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import argparse
 import csv
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,9 +29,11 @@ from predimem.envs.interference.conditions import CONDITIONS
 from predimem.envs.interference.families import FAMILIES
 from predimem.envs.interference.sessions import FIRST_SEEDS
 from predimem.evaluation.analysis.metrics import wilson_interval
+from predimem.evaluation.run.machine import machine, revision
 from predimem.pipelines.interference import GATE_CONDITIONS, cases_of, embedded_pool, example, views_gate
 
 FRAMES = 16
+NEUTRAL = "Do it the way it has to be done."
 
 
 def main() -> None:
@@ -71,7 +74,7 @@ def main() -> None:
         for family, of in FAMILIES.items()
     }
     given.out.mkdir(parents=True, exist_ok=True)
-    outcomes = {
+    outcomes: dict[str, list[tuple[str, Outcome]]] = {
         name: [
             (condition, outcome_of(case, gate_of(family)))
             for (family, condition), asked in drawn.items()
@@ -79,7 +82,12 @@ def main() -> None:
         ]
         for name, gate_of in gates.items()
     }
-    (given.out / "gate.md").write_text(gate_table(outcomes, conditions))
+    outcomes["views and instructions, neutral words"] = [
+        (condition, outcome_of(replace(case, instruction=NEUTRAL), both))
+        for (_, condition), asked in drawn.items()
+        for case, _ in asked
+    ]
+    (given.out / "gate.md").write_text(gate_table(outcomes, conditions) + f"\n{made_by()}\n")
     print((given.out / "gate.md").read_text())
     model = load_model(given.reader)
     with (given.out / "answers.csv").open("w", newline="") as file:
@@ -91,6 +99,12 @@ def main() -> None:
                 right = answers_right(model, gate, asked, select, FAMILIES[family].answers)
                 writer.writerows((family, row, condition, i, int(ok)) for i, ok in enumerate(right))
     print(given.out / "answers.csv")
+
+
+def made_by() -> str:
+    """The revision and the machine, in a sentence."""
+    code, changed = revision()
+    return f"Revision {(code or 'unknown')[:7]}{' with changes' if changed else ''}, {machine()['cpu']}."
 
 
 def outcome_of(case: Case, gate: Gate) -> Outcome:
