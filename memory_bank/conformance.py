@@ -20,7 +20,7 @@ import numpy as np
 
 from memory_bank.config import MemoryConfig
 from memory_bank.contract import MemoryFault
-from memory_bank.made_up import MadeUpEpisode, check_frames, play, told
+from memory_bank.made_up import MadeUpEpisode, check_frames, made_up_history, play, told
 from memory_bank.own import HostedMemory, own_memory
 from predimem.core.types import MemorySnapshot
 
@@ -134,6 +134,20 @@ def reset_forgets(config: MemoryConfig) -> None:
     _compare(used, fresh, "an episode that follows another one differs from the same episode in a new memory")
 
 
+def earlier_sessions(config: MemoryConfig) -> None:
+    """What recall() told of earlier sessions is forgotten by the next reset()."""
+    used, fresh, episode = _hosted(config), _hosted(config), MadeUpEpisode(4)
+    if not used.recalls:
+        return
+    for snapshot in play(used, episode, STEPS, earlier=made_up_history(f"do number {episode.seed}")):
+        if snapshot.past_sessions and not used.shows_sessions:
+            raise MemoryFault(
+                "snapshot.past_sessions is not empty: set the attribute shows_sessions = True, so that a planner whose "
+                "prompt has no section for earlier sessions is refused"
+            )
+    _compare(used, fresh, "an episode that follows one with earlier sessions differs from the same in a new memory")
+
+
 def two_at_once(config: MemoryConfig) -> None:
     """Two robots, each with a memory of its own, do not disturb each other."""
     alone = [[told(s) for s in play(_hosted(config), MadeUpEpisode(seed), STEPS)] for seed in (5, 6)]
@@ -209,6 +223,7 @@ CHECKS: tuple[Check, ...] = (
     gaps,
     nothing_changes_later,
     reset_forgets,
+    earlier_sessions,
     two_at_once,
     same_twice,
     growth,

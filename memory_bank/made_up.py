@@ -11,8 +11,9 @@ import numpy as np
 
 from memory_bank.config import MemoryConfig
 from memory_bank.contract import MemoryFault
+from memory_bank.window import frozen_images
 from predimem.core.interfaces import FullMemory
-from predimem.core.types import Frame, MemorySnapshot, Observation
+from predimem.core.types import Frame, History, MemorySnapshot, Observation, PastSession
 
 HZ = 20.0
 CAMERAS = ("base_camera", "hand_camera")
@@ -47,17 +48,23 @@ class MadeUpEpisode:
 
 
 def play(
-    memory: FullMemory, episode: MadeUpEpisode, steps: int, seconds: list[float] | None = None
+    memory: FullMemory,
+    episode: MadeUpEpisode,
+    steps: int,
+    seconds: list[float] | None = None,
+    earlier: History | None = None,
 ) -> Iterator[MemorySnapshot]:
     """Reset the memory and play an episode to it; the snapshot of every control step.
 
     The planner's nominations come late, some twice and some of steps that nobody remembers any more.
 
-    seconds: gets the time that each control step took.
+    seconds: gets the time that each control step took. earlier: what the memory is told of before the episode.
     """
     seconds = [] if seconds is None else seconds
     rng = random.Random(episode.seed)
     memory.reset(f"episode-{episode.seed}", f"do number {episode.seed}")
+    if earlier is not None:
+        memory.recall(earlier)
     for step in range(steps):
         observation = episode.observation(step)
         began = time.perf_counter()
@@ -71,10 +78,21 @@ def play(
         yield snapshot
 
 
+def made_up_history(instruction: str) -> History:
+    """Two earlier sessions of three frames each, with one instruction."""
+    sessions = []
+    for number, seed in enumerate((20, 21)):
+        seen = [MadeUpEpisode(seed).observation(step) for step in (0, SCENE_STEPS, 2 * SCENE_STEPS)]
+        frames = tuple(Frame(o.step, o.time_s, frozen_images(o.images)) for o in seen)
+        sessions.append(PastSession(f"session-{number}", 3600.0 * (2 - number), instruction, frames))
+    return History(tuple(sessions))
+
+
 def told(snapshot: MemorySnapshot) -> object:
     """All that a snapshot says, to compare it with another one."""
     frames = [[_told(frame) for frame in part] for part in (snapshot.recent, snapshot.keyframes)]
-    return snapshot.episode_id, snapshot.step, snapshot.instruction, frames, snapshot.past_subtasks
+    sessions = [(session.name, [_told(frame) for frame in session.frames]) for session in snapshot.past_sessions]
+    return snapshot.episode_id, snapshot.step, snapshot.instruction, frames, snapshot.past_subtasks, sessions
 
 
 def check_frames(snapshot: MemorySnapshot, config: MemoryConfig, episode: MadeUpEpisode) -> None:

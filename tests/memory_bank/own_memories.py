@@ -209,3 +209,24 @@ class Darkens(Sound):
         for image in dark.values():
             image.flags.writeable = False
         super().keep(replace(frame, images=dark))
+
+
+class Recalls(Sound):
+    """Shows all earlier sessions, and does not say so."""
+
+    def reset(self, episode_id, instruction):
+        super().reset(episode_id, instruction)
+        self.sessions = ()
+
+    def recall(self, history):
+        self.sessions = history.sessions
+
+    def snapshot(self):
+        return replace(super().snapshot(), past_sessions=self.sessions)
+
+
+class RecallsForEver(Recalls):
+    sessions, shows_sessions = (), True
+
+    def reset(self, episode_id, instruction):
+        Sound.reset(self, episode_id, instruction)

@@ -43,6 +43,8 @@ def faults(place: str, **config: object) -> str:
         ("KeepsAll", "something is kept of every step"),
         ("LooksBack", "ms late in"),
         ("FromZero", "raised IndexError"),
+        ("Recalls", "set the attribute shows_sessions = True"),
+        ("RecallsForEver", "an episode that follows one with earlier sessions differs"),
         ("OverCapacity", "keyframe_capacity is 1"),
     ],
 )
@@ -61,6 +63,12 @@ def test_each_fault_is_found(name: str, said: str) -> None:
 )
 def test_nothing_is_found_where_nothing_is_wrong(place: str) -> None:
     assert faults(place, recent_window=3, recent_stride_steps=2) == ""
+
+
+def test_a_memory_with_earlier_sessions_keeps_the_contract() -> None:
+    place = "memory_bank.retrieval:SessionMemory"
+    assert faults(place, recent_window=2, options={"select": "uncapped"}) == ""
+    assert faults(place, recent_window=2, options={"select": "last-n", "frames": 2, "shown_as": "keyframes"}) == ""
 
 
 def test_what_is_no_memory_is_not_checked() -> None:
