@@ -12,7 +12,7 @@ import numpy as np
 from memory_bank.config import MemoryConfig
 from memory_bank.contract import MemoryFault
 from memory_bank.window import frozen_images
-from predimem.core.interfaces import FullMemory
+from predimem.core.interfaces import FullMemory, RecallsHistory
 from predimem.core.types import Frame, History, MemorySnapshot, Observation, PastSession
 
 HZ = 20.0
@@ -63,7 +63,7 @@ def play(
     seconds = [] if seconds is None else seconds
     rng = random.Random(episode.seed)
     memory.reset(f"episode-{episode.seed}", f"do number {episode.seed}")
-    if earlier is not None:
+    if earlier is not None and isinstance(memory, RecallsHistory):
         memory.recall(earlier)
     for step in range(steps):
         observation = episode.observation(step)
