@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 SCREW_ATTEMPTS, RRT_ATTEMPTS = 1, 3  # as in RoboMME's own wrappers
+NO_SPEEDS = "Fail to parameterize path"  # what mplib raises where it finds no speeds for a path, and gives no result
 STEPPED: tuple[Any, ...] = (None, 0.0, False, False, {})  # what a step gives; motions only look at the simulation
 
 
@@ -121,6 +122,10 @@ def _with_retries(solver: Any, failure: type[Exception]) -> Callable[..., Any]:
                 try:
                     result = plan(*args, **options)
                 except failure:
+                    continue
+                except RuntimeError as error:
+                    if str(error) != NO_SPEEDS:
+                        raise
                     continue
                 if not (isinstance(result, int) and result == -1):
                     return result
