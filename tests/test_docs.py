@@ -85,3 +85,23 @@ def test_the_rows_of_memory_under_interference_are_those_of_the_results() -> Non
         expected = [len(own), round(100 * sum(own) / len(own), 1), round(100 * low), round(100 * high)]
         assert [float(figure) for figure in figures] == expected, (agent, condition)
     assert len(rows) == 10
+
+
+def test_the_rows_of_robomme_videos_are_those_of_the_results() -> None:
+    page = (ROOT / "docs/guides/interference.md").read_text()
+    rows = re.findall(r"^\| `([\w-]+)` \| `(k\d)` \| (\d+) \| (\d+) \[(\d+), (\d+)\] \| (\d+) \| (\d+) \|$", page, re.M)
+    episodes = episodes_of(json.loads((ROOT / "results" / "interference_robomme.json").read_text()))
+    for agent, condition, *figures in rows:
+        own = {
+            family: [
+                e["status"] == "success"
+                for e in episodes
+                if (e["task"], e["agent"]) == (f"{family}-{condition}", agent)
+            ]
+            for family in ("VideoUnmask", "MoveCube")
+        }
+        both = [success for of_one in own.values() for success in of_one]
+        low, high = wilson_interval(sum(both), len(both))
+        rate = [len(both), *(round(100 * share) for share in (sum(both) / len(both), low, high))]
+        assert [int(figure) for figure in figures] == [*rate, *map(sum, own.values())], (agent, condition)
+    assert len(rows) == 12
