@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from benchmarks.session_retrieval import made_by
-from memory_bank.retrieval.cutting import cut_sessions
+from memory_bank.retrieval.cutting import MOST_ALIKE, cut_sessions
 from predimem.core.types import History
 from predimem.envs.interference.families import FAMILIES
 from predimem.envs.interference.sessions import FIRST_SEEDS
@@ -46,7 +46,7 @@ def main() -> None:
     asked = rows_of(pool, mean, FIRST_SEEDS["evaluation"], given.episodes)
     given.out.mkdir(parents=True, exist_ok=True)
     lines = ["| Cosine | Boundaries | Found, % | Cuts | Right, % |", "| ---: | ---: | ---: | ---: | ---: |"]
-    lines += [line(tried, *counted(asked, tried)) for tried in sorted({cosine, 0.8})]
+    lines += [line(tried, *counted(asked, tried)) for tried in sorted({cosine, MOST_ALIKE})]
     text = "\n".join(lines) + f"\n\nChosen on training seeds: {cosine}. {made_by()}\n"
     (given.out / "cuts.md").write_text(text)
     print(text)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-MOST_ALIKE = 0.8  # the cosine below which two frames in a row are of different scenes, of embeddings of the arena
+MOST_ALIKE = 0.05  # the cosine below which two frames in a row are of different sessions (`benchmarks.session_cuts`)
 LEAST_FRAMES = 2  # a shorter piece belongs to the one before it: an arm that passes the camera is no session
 
 

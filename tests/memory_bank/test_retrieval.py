@@ -53,7 +53,8 @@ def now(level: int) -> np.ndarray:
 def test_a_history_is_cut_at_its_boundaries_else_where_the_view_changes():
     levels = [10, 12, 11, 120, 122, 240, 241, 240]
     embeddings = level_embedder()([frame(i, level) for i, level in enumerate(levels)])
-    assert cut_sessions(embeddings) == [range(0, 3), range(3, 5), range(5, 8)]
+    assert cut_sessions(embeddings, most_alike=0.8) == [range(0, 3), range(3, 5), range(5, 8)]
+    assert cut_sessions(np.array([[1, 0], [1, 0], [-1, 0.1], [-1, 0]])) == [range(0, 2), range(2, 4)]
     assert cut_sessions(embeddings, boundaries=[0, 4]) == [range(0, 4), range(4, 8)]
     assert cut_sessions(embeddings, boundaries=[4]) == [range(0, 4), range(4, 8)]
     assert cut_sessions(embeddings[:0]) == [] == cut_sessions(embeddings[:0], boundaries=[])
