@@ -85,7 +85,7 @@ def as_markdown(study: HeadStudy, found: Found) -> str:
     begun = {t.share for t in study.trainings if found.counts[t]} or set(study.training_shares)
     cells = list(dict.fromkeys((t.share, t.weight) for t in study.trainings if t.share in begun))
     parts = [
-        "# What the predictive head does",
+        f"# What the predictive head does ({study.closed_loop.benchmark})",
         paragraph(_head(study, found)),
         "## Figures",
         _figures(found, cells),
@@ -107,8 +107,17 @@ def as_markdown(study: HeadStudy, found: Found) -> str:
                 "there are. It speaks of further trainings on the same data and episodes, not of other episodes."
             ),
         ]
+    parts.append("## Prediction errors at keyframes")
+    frames = [frame for its in found.frames.values() for episode in its.values() for frame in episode]
+    if frames and not any(nominated for _, nominated, *_ in frames):
+        parts.append(
+            paragraph(
+                "None: in these episodes no frame is to be nominated that another one comes before, so that none is "
+                "foreseen. Neighbours are missing for the same reason."
+            )
+        )
+        return "\n\n".join(part for part in (*parts, _missing(study, found)) if part) + "\n"
     parts += [
-        "## Prediction errors at keyframes",
         _errors(found, cells),
         paragraph(
             "AUC: the probability that a frame that is to be nominated has a larger error than another one; 0.5 is "
