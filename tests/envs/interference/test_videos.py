@@ -10,7 +10,7 @@ import pytest
 from predimem.envs.benchmark import EnvironmentRequest, load_benchmark
 from predimem.envs.interference.benchmark import InterferenceOptions
 from predimem.envs.interference.conditions import OWN, condition_of, draw_videos
-from predimem.envs.interference.videos import FAMILIES, VideoInterferenceEnvironment
+from predimem.envs.interference.videos import DISTRACTORS_FROM, FAMILIES, VideoInterferenceEnvironment, VideoPool
 from predimem.envs.robomme import package
 
 TEST_1 = package.seed_of("test", 1)
@@ -64,3 +64,13 @@ def test_the_robot_sees_the_video_only_in_its_history(tmp_path: Path) -> None:
     (path,) = tmp_path.rglob("video-*.npz")
     assert path.parent.name in FAMILIES and len(again.frames) == len(distractor.frames) >= 2
     assert np.array_equal(again.frames[0].images["base_camera"], distractor.frames[0].images["base_camera"])
+
+
+@pytest.mark.needs("vulkan")
+@pytest.mark.needs("robomme")
+def test_a_distractor_whose_scene_cannot_be_built_is_another_one(tmp_path: Path) -> None:
+    number = 6
+    with pytest.raises(package.NoScene, match="RoboMME cannot build episode 5006"):
+        package.make_episode("VideoPlaceButton", DISTRACTORS_FROM + number, 64)
+    video = VideoPool(str(tmp_path), 64, "fast").video("VideoPlaceButton", number)
+    assert len(video.frames) >= 2 and video.frames[-1].step < 0
