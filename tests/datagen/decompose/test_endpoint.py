@@ -128,7 +128,9 @@ def test_the_time_that_the_user_gives_is_the_time_that_it_takes(serve: Serve, re
         ask(decomposer)
     assert 2.4 < time.monotonic() - began_s < 4.5
     assert len(requests()) == 1
-    assert {what for what, _ in seen} == {"asking scripted"} and [round(s) for _, s in seen] == [0, 1, 2]
+    told = [round(s) for _, s in seen]  # once a second, but a busy machine may miss one
+    assert {what for what, _ in seen} == {"asking scripted"}
+    assert (told[0], told[-1]) == (0, 2) and told == sorted(set(told))
     assert ask(decomposer) == VALID
 
 
