@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.session_retrieval import gate_table, outcome_of
-from memory_bank.retrieval.calibration import Case, choose_gate
+from memory_bank.retrieval.calibration import Case, Outcome, choose_gate
 from memory_bank.retrieval.gate import FILE_NAME
 from planner.tower_embedding import tower
 from predimem.core.progress import Bar
@@ -62,7 +62,9 @@ def main() -> None:
     both.save(given.out / FILE_NAME)
     numbers = f"text_weight {both.text_weight}, threshold {both.threshold}, margin {both.margin}"
     counted = cases_of(videos, embed, tasks, package.seed_of("test", 0), given.episodes, given.pool)
-    outcomes = {name: [(of, outcome_of(case, gate)) for of, case in counted] for name, gate in gates.items()}
+    outcomes: dict[str, list[tuple[str, Outcome]]] = {
+        name: [(of, outcome_of(case, gate)) for of, case in counted] for name, gate in gates.items()
+    }
     (given.out / "gate.md").write_text(gate_table(outcomes, CONDITIONS) + f"\n`both`: {numbers}.\n")
     print((given.out / "gate.md").read_text())
 
