@@ -17,6 +17,8 @@ class ActorDataConfig(ArenaDataConfig):
 
     sampling: "frames", independent states that are set without physics, or "rollouts", short episodes in physics.
     skills: the skills with which an episode may begin.
+    hard_share, hard_skills: of the independent states so many begin with one of these skills instead, where the task
+        has one: those that an actor finds hardest.
     frames: images of an episode of independent states.
     chunk_steps: the length of a label, in control steps.
 
@@ -33,6 +35,8 @@ class ActorDataConfig(ArenaDataConfig):
     sampling: Literal["frames", "rollouts"] = "frames"
     out: str = "runs/data/actor_data/frames"
     skills: tuple[str, ...] = tuple(skill.value for skill in Skill)
+    hard_share: float = 0.0
+    hard_skills: tuple[str, ...] = (Skill.PLACE.value, Skill.OPEN.value, Skill.CLOSE.value, Skill.POUR.value)
     episodes: int = 4
     first_seed: int = ACTOR_DATA_SEEDS.start
     frames: int = 16
@@ -47,7 +51,8 @@ class ActorDataConfig(ArenaDataConfig):
         super().__post_init__()
         check_at_least(self, 1, "frames", "chunk_steps", "execute_steps", "subtask_steps")
         check_at_least(self, 0, "after_steps")
-        if not 0 <= self.chain_share <= 1:
-            raise ConfigError(f"chain_share must be in [0, 1], got {self.chain_share}")
+        for name in ("hard_share", "chain_share"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ConfigError(f"{name} must be in [0, 1], got {getattr(self, name)}")
         if self.execute_steps > self.chunk_steps:
             raise ConfigError(f"execute_steps {self.execute_steps} is more than chunk_steps {self.chunk_steps}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from datagen.environments import arena_environment
 from datagen.experts.scripted.snapshot import Snapshot
 from predimem.core.episode_folder import episode_path
 from predimem.core.episode_writer import save_episode
+from predimem.envs.arena.subtasks import Subtask
 from predimem.jobs.tasks import Job, Outcome
 
 
@@ -58,7 +60,7 @@ class ActorDataWorker:
         subtasks = env.variant().subtasks
         fresh, frames = Snapshot.of(env), []
         for _ in range(3 * self._config.frames):
-            stage = draw_stage(subtasks, self._config.skills, rng)
+            stage = self._stage(subtasks, rng)
             if stage is None:
                 break
             scene = fresh.copy()
@@ -72,6 +74,14 @@ class ActorDataWorker:
             if len(frames) == self._config.frames:
                 break
         return frames
+
+    def _stage(self, subtasks: Sequence[Subtask], rng: np.random.Generator) -> int | None:
+        config = self._config
+        if rng.random() < config.hard_share:
+            stage = draw_stage(subtasks, config.hard_skills, rng)
+            if stage is not None:
+                return stage
+        return draw_stage(subtasks, config.skills, rng)
 
     def rollout(self, job: Job, rng: np.random.Generator) -> Rollout:
         """One short episode in physics."""

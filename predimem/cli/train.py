@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from predimem.cli.early import check_actor_recipe, check_planner_recipe
 from predimem.cli.options import check_out, split
-
-if TYPE_CHECKING:
-    from actor.training.config import ActorTrainConfig
 
 app = typer.Typer(no_args_is_help=True, help="Train the planner (S2), the actor (S1), or both for the arena.")
 
@@ -216,7 +212,12 @@ def train_actor(
     if together > 1 and not is_launched():
         raise typer.Exit(launch(together, sys.argv[1:]))
     try:
-        exported = _train_rounds(recipe, workers) if recipe.dagger.rounds else train(recipe, resume=resume)
+        if recipe.dagger.rounds:
+            from predimem.pipelines.actor_rounds import train_actor_rounds
+
+            exported = train_actor_rounds(recipe, workers)
+        else:
+            exported = train(recipe, resume=resume)
     except KeyboardInterrupt as interruption:
         words = [word for word in sys.argv[1:] if word != "--resume"]
         again = shlex.join(["predimem", *words, *([] if recipe.dagger.rounds else ["--resume"])])
@@ -235,33 +236,3 @@ def _print_plan(config: Path) -> None:
         from actor.training.config import ActorTrainConfig
         from actor.training.plan import memory_table
     print(memory_table(load_config(ActorTrainConfig, config)))
-
-
-def _train_rounds(recipe: ActorTrainConfig, workers: int) -> Path:
-    """Train in rounds of DAgger: the memoryless expert labels what the actor of the last round meets."""
-    from actor.policy import load_policy
-    from actor.rounds import train_rounds
-    from datagen.actor_data.config import ActorDataConfig
-    from datagen.actor_data.worker import ActorDataWorker
-    from datagen.generation import run_generation
-    from predimem.core.config import load_config
-    from predimem.jobs.runner import BackendConfig
-
-    dagger = recipe.dagger
-    given = load_config(ActorDataConfig, dagger.data)
-
-    def collect(weights: Path | None, out: Path, number: int) -> None:
-        seeds = dagger.seeds(number)
-        data = replace(
-            given,
-            kind="rollouts",
-            out=str(out),
-            episodes=len(seeds),
-            first_seed=seeds.start,
-            chain_share=dagger.chain_share,
-        )
-        make_policy = functools.partial(load_policy, weights) if weights else None
-        worker = functools.partial(ActorDataWorker, make_policy=make_policy)
-        run_generation(data, worker, BackendConfig(workers), retry_errors=True)
-
-    return train_rounds(recipe, collect)
