@@ -11,7 +11,7 @@ import numpy as np
 from predimem.core.interfaces import Expert, Policy
 from predimem.core.types import ActionChunk, Observation
 from predimem.envs.robomme.motions import Motion, MotionPlanner
-from predimem.envs.robomme.skills import find_skill
+from predimem.envs.robomme.skills import Meaning, find_meaning
 from predimem.envs.robomme.suite import RobommeEnvironment
 
 HOLDING = ("pick up", "place", "put")
@@ -77,8 +77,10 @@ class SkillsPolicy:
 
     It knows where things are and what RoboMME's multiple-choice actions do. It knows nothing of the task: neither which
     container hides which cube, nor what is due, nor how often something was done.
-    - A new subtask breaks the motion off. A motion that has grasped or let go of something is ended first: what is left
-      of it moves the gripper out of the way. Until then the chunk's `subtask` is still the old one.
+    - A new subtask breaks the motion off, unless its label means the same action on the same thing: a planner that
+      wavers between two neighbouring cells would have it begin anew at each answer.
+    - A motion that has grasped or let go of something is ended first: what is left of it moves the gripper out of the
+      way. Until then the chunk's `subtask` is still the old one.
     - A subtask that is asked for long after its motion has ended is tried once more.
     - At a label that means nothing in this task the arm stays where it is.
     """
@@ -91,12 +93,15 @@ class SkillsPolicy:
     def reset(self) -> None:
         _end(self._motion)
         self._motion, self._planner, self._last, self._subtask = None, None, None, ""
+        self._meaning: Meaning | None = None  # of the subtask, when it began
         self._grip: float | None = None  # what the motion began with
         self._waited = 0
 
     def infer(self, observation: Observation, subtask: str) -> ActionChunk:
         """actions: float32 [1, 8]."""
         action = None
+        if subtask != self._subtask and self._means_the_same(subtask):
+            self._subtask = subtask
         if subtask == self._subtask or self._has_gripped():
             action = None if self._motion is None else self._motion.next_action()
         if action is None and (subtask != self._subtask or self._waited >= AGAIN_STEPS):
@@ -111,15 +116,25 @@ class SkillsPolicy:
             return False
         return self._subtask.startswith(HOLDING) and self._last[-1] != self._grip
 
+    def _means_the_same(self, subtask: str) -> bool:
+        """Whether the motion that is under way is what this label asks for, too."""
+        if self._motion is None or self._motion.done or self._meaning is None:
+            return False
+        return self._meaning.is_same(self._find(subtask))
+
+    def _find(self, subtask: str) -> Meaning | None:
+        if self._planner is None:
+            self._planner = MotionPlanner(self._environment.wrapped)
+        return find_meaning(subtask, self._environment.task, self._planner)
+
     def _begin(self, subtask: str) -> np.ndarray | None:
         _end(self._motion)
         self._subtask, self._waited, self._motion = subtask, 0, None
-        if self._planner is None:
-            self._planner = MotionPlanner(self._environment.wrapped)
-        skill = find_skill(subtask, self._environment.task, self._planner)
-        if skill is None:
+        self._meaning = self._find(subtask)
+        if self._meaning is None:
             return None
-        self._motion = self._planner.start(skill)
+        assert self._planner is not None
+        self._motion = self._planner.start(self._meaning.solve)
         action = self._motion.next_action()
         self._grip = None if action is None else float(action[-1])  # RoboMME's motions open the gripper first of all
         return action

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -36,8 +37,24 @@ MEANINGS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 
 
-def find_skill(label: str, task: str, planner: MotionPlanner) -> Solve | None:
-    """What carries a label out in the scene as it is now; None where it means to stay, or nothing that can be done."""
+@dataclass(frozen=True, eq=False)
+class Meaning:
+    """What a label asks for in the scene as it is now.
+
+    action: one of RoboMME's multiple-choice actions. thing: what it is done to; None where the action says it. solve:
+    carries it out, as RoboMME's functions do.
+    """
+
+    action: str
+    thing: Any | None
+    solve: Solve
+
+    def is_same(self, other: Meaning | None) -> bool:
+        return other is not None and self.action == other.action and self.thing is other.thing
+
+
+def find_meaning(label: str, task: str, planner: MotionPlanner) -> Meaning | None:
+    """None where a label means to stay, or nothing that can be done."""
     from robomme.robomme_env.utils.vqa_options import get_vqa_options  # type: ignore[import-not-found]
 
     chosen: dict[str, Any] = {}
@@ -50,7 +67,7 @@ def find_skill(label: str, task: str, planner: MotionPlanner) -> Solve | None:
         if thing is None:
             return None
         chosen["obj"] = thing
-    return lambda env, solver: option["solve"]()
+    return Meaning(option["action"], chosen.get("obj"), lambda env, solver: option["solve"]())
 
 
 def find_thing(label: str, available: Sequence[Any], simulation: Any) -> Any | None:

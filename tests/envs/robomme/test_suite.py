@@ -130,3 +130,21 @@ def test_skills_carry_out_labels_and_know_no_answers(environment: RobommeEnviron
     policy.reset()  # type: ignore[attr-defined]  # else the motion that holds something is carried on to its end
     still = policy.infer(observation, "dance on the table").actions[0]
     np.testing.assert_allclose(policy.infer(observation, "dance on the table").actions[0], still)
+
+
+@needs_robomme
+def test_a_planner_that_wavers_between_cells_gets_there(environment: RobommeEnvironment) -> None:
+    """Each answer names the cell beside the last one's, which means the same container."""
+    environment.camera_every = None
+    observation = environment.reset(TEST_0)
+    policy, due = expert.skills(environment, None), expert.true_subtask(environment)
+    for step in range(600):
+        result = environment.step(policy.infer(observation, beside(due(), step // 10 % 2)).actions[0])
+        observation = result.observation
+        if result.terminated:
+            break
+    assert result.success
+
+
+def beside(label: str, columns: int) -> str:
+    return re.sub(r"column (\d+)", lambda found: f"column {int(found[1]) + columns}", label)
