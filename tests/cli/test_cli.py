@@ -157,7 +157,7 @@ def test_the_shipped_system_plays_asynchronously(tmp_path):
         ["import", "robomemarena", "--data", "nowhere", "--out", "notes"],
         ["data", "plot", "nowhere.h5", "--out", "notes/plot.png"],
         ["decompose", "--task", "4", "--out", "notes/steps.json"],
-        ["skills", "--out", "notes/skills.json"],
+        ["skills", "--out", "notes/skills.jsonl"],
         ["serve", "--state-dir", "notes"],
         ["memory", "export", "--store", "nowhere", "--robot", "r", "--session", "s", "--out", "notes/s.session"],
     ],

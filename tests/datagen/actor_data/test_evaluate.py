@@ -1,0 +1,35 @@
+"""Single subtasks in physics, counted; the labels themselves play."""
+
+from pathlib import Path
+
+import pytest
+
+from datagen.actor_data.config import ActorDataConfig
+from datagen.actor_data.evaluate import counts, play_skills
+
+CONFIG = ActorDataConfig(
+    tasks=("18",), skills=("Move",), image_px=32, chunk_steps=8, execute_steps=4, chain_share=0.0, noise=0.0, episodes=1
+)
+
+
+def test_attempts_are_counted_and_kept(tmp_path: Path) -> None:
+    out = tmp_path / "skills.jsonl"
+    attempts = play_skills(CONFIG, 900_000, out, progress=False)
+    assert counts(attempts) == {"pick": (1, 1)}
+    before = out.read_text()
+    assert play_skills(CONFIG, 900_000, out, progress=False) == attempts  # played no second time
+    assert out.read_text() == before
+    with pytest.raises(ValueError, match=r"holds attempts of .*'labels'.* and this is .*'other'.*: give another --out"):
+        play_skills(CONFIG, 900_000, out, actor="other", progress=False)
+
+
+def test_a_half_written_line_is_played_again(tmp_path: Path) -> None:
+    out = tmp_path / "skills.jsonl"
+    attempts = play_skills(CONFIG, 900_000, out, progress=False)
+    out.write_text(out.read_text()[:-20])
+    assert play_skills(CONFIG, 900_000, out, progress=False) == attempts
+
+
+def test_training_seeds_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="skills: seeds 20000"):
+        play_skills(CONFIG, 20_000, tmp_path / "skills.jsonl")
