@@ -12,10 +12,11 @@ LONGEST_STEPS = 80  # of the end of a motion, should an arm never come to rest
 class SubtaskLabeller:
     """Follows one episode and tells the label of each control step.
 
-    The label is the subtask that is due by the simulator's progress, except that it stays the one before until the
-    motion in which that was achieved has ended: a drawer counts as open while it is still being pulled, and the robot
-    has yet to see what is in it. Demonstrations switch there, too. The label never goes back, and no subtask is left
-    out: one that was passed together with the one before has one control step.
+    The label is the subtask that is due (`DueStage`), except that it stays the one before until the motion in which
+    that was achieved has ended: a drawer counts as open while it is still being pulled, and the robot has yet to see
+    what is in it. Demonstrations switch there, too. No subtask is left out: one that was passed together with the one
+    before has one control step. The label goes back at once to a subtask that has come undone, and when that is done
+    again, on to the one that is due then.
 
     index: of the subtask that is the label now.
     """
@@ -25,17 +26,23 @@ class SubtaskLabeller:
         self._env, self._policy = env, policy
         self._subtasks = env.variant().subtasks
         self._due, self._motion, self._left = 0, None, 0
+        self._again = False  # a subtask that had come undone is due
         self.index = 0
 
     def label(self) -> int:
         """The index of the subtask that is the label; to be called once at every control step, before it."""
-        due = min(int(self._env.progress.stage[0]), len(self._subtasks) - 1)
-        if due > self._due:
+        due = min(self._env.due.stage, len(self._subtasks) - 1)
+        if due < self._due:
+            self.index, self._due, self._motion, self._again = due, due, None, True
+        elif due > self._due:
+            achieved = self._subtasks[self._due if self._again else due - 1]
             doing = self._policy.doing
-            own = doing is not None and doing.motion == self._subtasks[due - 1].motion
+            own = doing is not None and doing.motion == achieved.motion
             self._due, self._motion, self._left = due, self._policy.motion if own else None, LONGEST_STEPS
         self._left -= 1
         ending = self._motion is not None and self._policy.motion == self._motion and self._left > 0
-        if self.index < due - 1 or (self.index < due and not ending):
+        if self._again and self.index < due and not ending:
+            self.index, self._again = due, False
+        elif not self._again and (self.index < due - 1 or (self.index < due and not ending)):
             self.index += 1
         return self.index

@@ -51,7 +51,7 @@ class _Solver:
 
 
 class OracleSolver(_Solver):
-    """Does the true subtask that is due, again and again until its stage passes; keeps still in a pause."""
+    """Does the true subtask that is due (`DueStage`), again and again until its stage passes; keeps still in a pause."""
 
     def reset(self) -> None:
         super().reset()
@@ -60,7 +60,7 @@ class OracleSolver(_Solver):
     def _next(self) -> Motion:
         while self._env.waiting:
             yield
-        subtasks, stage = self._env.variant().subtasks, int(self._env.progress.stage[0])
+        subtasks, stage = self._env.variant().subtasks, self._env.due.stage
         again = stage == self._tried
         self._tried = stage
         if stage < len(subtasks):
@@ -72,7 +72,7 @@ class OracleSolver(_Solver):
             yield from self._arm.rise(RETRY_FROM_M)
         yield from skill(self._arm, self._scene, subtask)
         for _ in range(SETTLE_STEPS):
-            if self._env.progress.stage[0] > stage:
+            if self._env.due.stage != stage:
                 break
             yield
 

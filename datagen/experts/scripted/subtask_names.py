@@ -27,7 +27,8 @@ def named(task: Task, variant: Variant, label: str) -> Subtask | Refusal | None:
 def due_label(env: Any) -> str:
     """The label of the subtask that is due in an `ArenaEnv` of one world; when all were passed, of the last one.
 
-    In a pause it is that of the subtask before it, which is done: there is no label for waiting.
+    In a pause it is that of the subtask before it, which is done: there is no label for waiting. Where an earlier
+    subtask has come undone, it is that one's (`DueStage`).
     """
     subtasks = env.variant().subtasks
-    return subtasks[min(int(env.progress.stage[0]) - env.waiting, len(subtasks) - 1)].label
+    return subtasks[min(env.due.stage, len(subtasks) - 1)].label

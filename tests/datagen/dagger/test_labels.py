@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+import torch
+from mani_skill.utils.structs import Pose
 
 from datagen.dagger.labels import SubtaskLabeller
 from datagen.experts.memoryless.policy import MemorylessPolicy
@@ -86,4 +88,19 @@ def test_who_pours_round_and_round_is_to_pour_again_as_soon_as_it_is_upright() -
     assert episode.seen[-1] == first and episode.actor.motion is None
     episode.until(first, lambda: episode.seen[-1] == second)
     assert episode.seen.count(second) == 1 and episode.passed == 2
+    episode.env.close()
+
+
+def test_the_label_goes_back_to_what_came_out_again_and_then_to_what_is_due() -> None:
+    episode = PolicyEpisode(1)
+    pick, place, following = episode.labels[:3]
+    episode.until(pick, lambda: episode.passed == 1)
+    episode.until(place, lambda: episode.seen[-1] == following)
+    free = torch.tensor([[-0.15, 0.0, 0.03]])
+    episode.env.objects["cookies"].set_pose(Pose.create_from_pq(free))
+    episode.until(following, lambda: episode.seen[-1] == place)
+    episode.until(place, lambda: episode.env.due.stage == 2)
+    assert episode.seen[-1] == place and episode.actor.motion is not None
+    episode.until(place, lambda: episode.seen[-1] != place)
+    assert episode.seen[-1] == following and episode.actor.motion is None
     episode.env.close()

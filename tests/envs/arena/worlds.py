@@ -80,7 +80,17 @@ class Scene:
         spec = PLACES[place]
         point = self._state.position_m[spec.frame][i] + torch.tensor(spec.centre_m)
         self._set(i, name, point + torch.tensor([0.0, 0.0, OBJECTS[name].half_height_m]), turned(0.0))
+        self._state.speed_m_s[name][i] = 0.0
         self._state.tcp_m[i] = torch.tensor(FAR_M)
+
+    def lay(self, i: int, name: str, speed_m_s: float = 0.0) -> None:
+        """Where it was at first."""
+        self._set(i, name, self._start[name], turned(0.0))
+        self._state.speed_m_s[name][i] = speed_m_s
+
+    def grip(self, i: int, name: str) -> None:
+        """Where it is."""
+        self._state.tcp_m[i] = self._state.position_m[name][i]
 
     def drop(self, i: int, name: str, height_m: float) -> None:
         self._state.position_m[name][i, 2] = height_m

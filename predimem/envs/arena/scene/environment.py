@@ -17,6 +17,7 @@ from mani_skill.utils.structs.types import SimConfig
 from transforms3d.euler import euler2quat
 
 from predimem.envs.arena import fixtures as f
+from predimem.envs.arena.due import DueStage
 from predimem.envs.arena.objects import OBJECTS
 from predimem.envs.arena.progress import FAILURES, Progress
 from predimem.envs.arena.scene import backends, saving
@@ -184,6 +185,7 @@ class ArenaEnv(BaseEnv):
         self.mats = {place: build_mat(self.scene, f"mat_{place}") for place in marked}
         self.progress = Progress.fresh(self.num_envs, self.device)
         self.visitor = Visitor(self) if any(v.pauses or v.visits for v in self.task.variants) else None
+        self.due = DueStage(self)
         self.table_pose = self._tensor([[0.0, 0, 0, 1, 0, 0, 0]] * self.num_envs)
         self.rest_bottom_m = torch.zeros(self.num_envs, len(self.task.objects), device=self.device)
 
@@ -264,6 +266,7 @@ class ArenaEnv(BaseEnv):
         self.progress.reset(env_idx, torch.tensor([layout.variant for layout in layouts]))
         if self.visitor is not None:
             self.visitor.reset()
+        self.due.reset()
         self.rest_bottom_m[env_idx] = self._tensor(
             [[layout.objects[n][0][2] - OBJECTS[n].half_height_m for n in self.task.objects] for layout in layouts]
         )
@@ -282,7 +285,9 @@ class ArenaEnv(BaseEnv):
             action, clipped = limited(action, space, self.progress.clipped, self.control_mode)
             self.progress.clipped += clipped
         result = super()._step_action(action)  # on a GPU this fetches the new state
-        self.progress.advance(self.task, self.world(), self.waiting)
+        world = self.world()
+        self.progress.advance(self.task, world, self.waiting)
+        self.due.look(world)
         return result
 
     def _before_control_step(self) -> None:
@@ -375,6 +380,7 @@ class ArenaEnv(BaseEnv):
         made = saving.checked(state, self.get_state_dict(), len(env_idx), self.device)
         saving.restore_own_state(self, made, env_idx)
         super().set_state_dict({key: made[key] for key in ("actors", "articulations")}, env_idx)
+        self.due.reset()
 
     def set_state(self, state: Any, env_idx: torch.Tensor | None = None) -> None:
         """`set_state_dict` for the flat form [n, D]."""

@@ -50,6 +50,17 @@ def test_oracle_picks_up_again_what_was_lost() -> None:
     env.close()
 
 
+def test_oracle_puts_back_what_came_out_again() -> None:
+    env = arena(1, 0)
+    solver = OracleSolver(env)
+    while int(env.progress.stage[0]) < 2:
+        env.step(solver.action())
+    free = torch.tensor([[-0.15, 0.0, 0.03]])
+    env.objects["cookies"].set_pose(Pose.create_from_pq(free))  # out of the basket, back onto the table
+    assert play(env, solver)[0]
+    env.close()
+
+
 def test_oracle_tries_again_what_it_missed() -> None:
     env = arena(1, 0)
     solver = OracleSolver(env)
