@@ -13,6 +13,7 @@ from predimem.core.seeds import PLANNER_DAGGER_SEEDS
 
 FORMER_DRIVERS = {"truth": ORACLE}
 
+SHARES = ("undisturbed_share", "late_share", "premature_share", "missed_share", "dropped_share", "came_out_share")
 Range = tuple[float, float]  # lowest and highest, drawn evenly
 
 
@@ -28,10 +29,12 @@ class DisturbanceConfig:
     premature_share, premature_s: in this share of the subtasks the next one is named too early, for so many seconds.
     wrong_per_minute, wrong_s: how often another subtask of the task is named, and for how many seconds.
 
-    The last fields are about what the low-level policy does.
+    The next fields are about what the low-level policy does.
     pauses_per_minute, pause_s: how often the arm stands still, and for how many seconds.
     missed_share: the share of grasps in which the gripper does not close.
     dropped_share: the share of carried things for which the gripper opens on the way; never what can be poured.
+
+    came_out_share: the share of things that lie on the table again soon after they were placed.
     """
 
     undisturbed_share: float = 0.33
@@ -45,9 +48,10 @@ class DisturbanceConfig:
     pause_s: Range = (0.5, 3.0)
     missed_share: float = 0.12
     dropped_share: float = 0.12
+    came_out_share: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("undisturbed_share", "late_share", "premature_share", "missed_share", "dropped_share"):
+        for name in SHARES:
             if not 0 <= getattr(self, name) <= 1:
                 raise ConfigError(f"disturbances: {name} must be in [0, 1], got {getattr(self, name)}")
         for name in ("late_s", "premature_s", "wrong_s", "pause_s"):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from datagen.dagger.agent import make_agent
+from datagen.dagger.came_out import CameOut
 from datagen.dagger.config import DisturbanceConfig, PlannerDaggerConfig
 from datagen.dagger.faulty_policy import FaultyPolicy
 from datagen.dagger.labels import SubtaskLabeller
@@ -28,8 +29,9 @@ from predimem.jobs.tasks import Job, Outcome
 
 CALM = DisturbanceConfig(
     late_share=0.0, premature_share=0.0, wrong_per_minute=0.0, pauses_per_minute=0.0, missed_share=0.0,
-    dropped_share=0.0,
+    dropped_share=0.0, came_out_share=0.0,
 )  # fmt: skip
+STREAM = 37  # of random numbers, for what comes out again
 
 
 class DaggerWorker:
@@ -86,6 +88,7 @@ class _Episode:
         if config.low_level_policy != SKILLS:  # the expert would wait for fingers that do not close
             disturbances = replace(disturbances, missed_share=0.0)
         self._faulty = FaultyPolicy(env, tracked, disturbances, rng.spawn(1)[0])
+        self._came_out = CameOut(env, disturbances, np.random.default_rng([job.seed, env.task.task_id, STREAM]))
         self._labeller = SubtaskLabeller(env, tracked)
         self._labels = tuple(subtask.label for subtask in env.variant().subtasks)
         self._learned = planner is not None
@@ -109,7 +112,7 @@ class _Episode:
             ended, success = self._run(recorder)
         finally:
             self._agent.close()
-        events = [asdict(event) for event in (*self._source.events, *self._faulty.events)]
+        events = [asdict(event) for event in (*self._source.events, *self._faulty.events, *self._came_out.events)]
         report = {"ended": ended, "stages": int(self._env.progress.stage[0]), "events": len(events)}
         metadata = {
             "control_mode": self._config.control_mode,
@@ -133,6 +136,8 @@ class _Episode:
         stage, began = 0, 0
         step = 0
         while True:
+            if self._came_out.before_step(step):
+                began = step
             overtime = step - began - env.task.budgets_steps[min(stage, env.task.stages - 1)]
             if overtime > self._config.max_overtime_s * CONTROL_HZ:
                 return "no progress", False

@@ -11,6 +11,8 @@ from predimem.envs.arena.subtasks import Skill, Subtask
 if TYPE_CHECKING:
     from predimem.envs.arena.world import World
 
+LOOK_STEPS = 4  # control steps between two looks at what may have come undone, which take a tenth of a step each
+
 
 class DueStage:
     """Follows the episodes of one world.
@@ -36,6 +38,9 @@ class DueStage:
         stage = int(self._env.progress.stage[0])
         if self._env.visited or self._env.waiting:
             self.stage = stage - self._env.waiting
+            return
+        self.stage = stage
+        if not self._undone and int(self._env.elapsed_steps[0]) % LOOK_STEPS:
             return
         variant = self._env.variant()
         for k, lasting in enumerate(variant.lasting[:stage]):

@@ -10,7 +10,7 @@ import pytest
 
 from datagen.dagger.config import DisturbanceConfig, OracleSpellConfig, PlannerDaggerConfig
 from datagen.dagger.recorder import END_STEPS, with_ends
-from datagen.dagger.worker import DaggerWorker
+from datagen.dagger.worker import CALM, DaggerWorker
 from datagen.generation import run_generation
 from datagen.report import summary
 from memory_bank import MemoryConfig
@@ -107,3 +107,16 @@ def test_a_planner_drives_into_its_own_mistakes_and_the_labels_stay_right(
 
 def test_every_subtask_has_a_keyframe_near_its_end() -> None:
     assert with_ends((5, 30, 95), (40, 60, 100)) == (5, 30, 59, 95)
+
+
+def test_what_comes_out_again_is_put_back_by_the_oracle_planner(tmp_path: Path) -> None:
+    disturbances = replace(CALM, undisturbed_share=0.0, came_out_share=1.0)
+    config = replace(CONFIG, tasks=("1",), out=str(tmp_path), disturbances=disturbances)
+    (outcome,) = run_generation(config, DaggerWorker, progress=False)
+    episode = load_episode(episode_path(tmp_path, task_of(1).name, 40_000))
+    (came_out,) = (event for event in episode.metadata["events"] if event["kind"] == "came out")
+    assert outcome.report["ended"] == "success"
+    labels = [span.label for span in episode.subtasks]
+    pick, place, following, last = list(dict.fromkeys(labels))
+    assert labels in ([pick, place, following, place, following, last], [pick, place, following, place, last])
+    assert came_out["start"] <= episode.subtasks[3].start, "the label goes back when it lies still"

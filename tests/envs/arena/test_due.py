@@ -19,6 +19,7 @@ class ByHand:
     """What `DueStage` reads of an environment, for one world that is moved by hand: task 24, the microwave."""
 
     waiting = visited = False
+    elapsed_steps = torch.tensor([0])
 
     def __init__(self, task: int = 24):
         self.task = task_of(task)
