@@ -76,7 +76,7 @@ class CameOut:
         if floor is None:
             return False
         half_turn = self._rng.uniform(-math.pi, math.pi) / 2
-        position_m = floor + [0.0, 0.0, OBJECTS[subtask.object].half_height_m + ABOVE_M]
+        position_m = np.add(floor, [0.0, 0.0, OBJECTS[subtask.object].half_height_m + ABOVE_M])
         thing = env.objects[subtask.object]
         thing.set_pose(sapien.Pose(list(position_m), [math.cos(half_turn), 0.0, 0.0, math.sin(half_turn)]))
         thing.set_linear_velocity(torch.zeros(1, 3))

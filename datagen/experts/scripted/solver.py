@@ -51,7 +51,7 @@ class _Solver:
 
 
 class OracleSolver(_Solver):
-    """Does the true subtask that is due (`DueStage`), again and again until its stage passes; keeps still in a pause."""
+    """Does the true subtask that is due (`DueStage`), again and again until it is done; keeps still in a pause."""
 
     def reset(self) -> None:
         super().reset()
