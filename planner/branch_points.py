@@ -9,25 +9,29 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import pairwise
 
-from predimem.core.episodes import Episode
+from predimem.core.episodes import Episode, SubtaskSpan
 
 
 def branch_points(episodes: Iterable[Episode]) -> dict[int, tuple[int, ...]]:
     """The steps of each episode's branch points, by `id(episode)`.
 
     A branch point is the first step of a subtask in whose place some other episode of the same task and instruction
-    has another subtask, after the same one as here.
+    has another subtask, after the same one as here. Episodes that go back to an earlier subtask have none.
     """
     episodes = list(episodes)
     nexts: dict[tuple[str, str, int, str], set[str]] = {}
     for episode in episodes:
-        for place, (before, after) in enumerate(pairwise(episode.subtasks)):
+        for place, (before, after) in _switches(episode):
             nexts.setdefault((episode.task, episode.instruction, place, before.label), set()).add(after.label)
     return {
         id(episode): tuple(
             after.start
-            for place, (before, after) in enumerate(pairwise(episode.subtasks))
+            for place, (before, after) in _switches(episode)
             if len(nexts[episode.task, episode.instruction, place, before.label]) > 1
         )
         for episode in episodes
     }
+
+
+def _switches(episode: Episode) -> Iterable[tuple[int, tuple[SubtaskSpan, SubtaskSpan]]]:
+    return () if episode.goes_back else enumerate(pairwise(episode.subtasks))

@@ -18,8 +18,8 @@ def with_memory_of(sample: Sample, other: Episode, counterfactual_steps: int, st
     """The same moment with the keyframes of `other`, at the same points of its subtasks, and its label.
 
     The sample stays unchanged if its window shows something that `other` would not do: a step of a subtask that
-    `other` does not have at this place, `counterfactual_steps` or more after that subtask began. The keyframes lie on
-    `step_grid`.
+    `other` does not have at this place, `counterfactual_steps` or more after that subtask began, and if either episode
+    goes back to an earlier subtask. The keyframes lie on `step_grid`.
     """
     own = sample.episode
     if not _can_be_exchanged(sample, other, counterfactual_steps):
@@ -54,8 +54,8 @@ def with_replayed_memory(
 
 def _can_be_exchanged(sample: Sample, other: Episode, counterfactual_steps: int) -> bool:
     own = sample.episode
-    same_length = len(own.subtasks) == len(other.subtasks)
-    return same_length and all(_fits(own, other, f.step, counterfactual_steps) for f in sample.snapshot.recent)
+    alike = len(own.subtasks) == len(other.subtasks) and not own.goes_back and not other.goes_back
+    return alike and all(_fits(own, other, f.step, counterfactual_steps) for f in sample.snapshot.recent)
 
 
 def _label(sample: Sample, other: Episode) -> str:

@@ -146,10 +146,14 @@ def _answers(track: Track, config: TrackingConfig) -> Iterable[tuple[str, bool]]
 
 def _switches(track: Track, config: TrackingConfig) -> Iterable[tuple[str, bool]]:
     """A change is missed if the new subtask is not named before the next change, or the end."""
-    for before, after in zip(track.episode.subtasks, track.episode.subtasks[1:], strict=False):
+    spans = track.episode.subtasks
+    for earlier, before, after in zip((None, *spans), spans, spans[1:], strict=False):
         if before.label == after.label:
             continue
-        first = next((t for t, a in track.answers if before.start <= t < after.end and a == after.label), None)
+        begin = before.start
+        if earlier is not None and earlier.label == after.label:  # it goes back: it may still be named from before
+            begin = next((t for t, a in track.answers if t >= begin and a == before.label), after.start)
+        first = next((t for t, a in track.answers if begin <= t < after.end and a == after.label), None)
         yield "premature", first is not None and first < after.start - config.tolerance_steps
         yield "late", first is not None and first > after.start + config.tolerance_steps
         yield "missed", first is None

@@ -34,25 +34,25 @@ class CameOut:
         self._pending: tuple[int, int] | None = None  # (from which control step on, the stage that is undone)
         self.events: list[Event] = []
 
-    def before_step(self, step: int) -> bool:
-        """To be called before each control step. Whether something came out."""
+    def before_step(self, step: int) -> None:
+        """To be called before each control step."""
         stage = int(self._env.progress.stage[0])
         passed, self._stage = self._stage, stage
         if stage > passed and self._comes_out(stage - 1):
             self._pending = step + steps_of(AFTER_S, self._rng), stage - 1
         if self._pending is None or step < self._pending[0]:
-            return False
+            return
         moved = self._move(self._pending[1])
         if moved:
             self.events.append(Event("came out", step, step + 1))
         if moved or step >= self._pending[0] + GIVE_UP_STEPS:
             self._pending = None
-        return moved
 
     def _comes_out(self, stage: int) -> bool:
         variant = self._env.variant()
-        lasts = variant.subtasks[stage].skill is Skill.PLACE and variant.lasting[stage] is not None
-        return bool(self._share) and lasts and bool(self._rng.random() < self._share)
+        subtask, lasts = variant.subtasks[stage], variant.lasting[stage] is not None
+        can = lasts and subtask.skill is Skill.PLACE and subtask.target != "table"
+        return bool(self._share) and can and bool(self._rng.random() < self._share)
 
     def _move(self, stage: int) -> bool:
         """False where it cannot be done now."""

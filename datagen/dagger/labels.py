@@ -33,16 +33,18 @@ class SubtaskLabeller:
         """The index of the subtask that is the label; to be called once at every control step, before it."""
         due = min(self._env.due.stage, len(self._subtasks) - 1)
         if due < self._due:
-            self.index, self._due, self._motion, self._again = due, due, None, True
+            self.index, self._motion, self._again = due, None, True
         elif due > self._due:
             achieved = self._subtasks[self._due if self._again else due - 1]
             doing = self._policy.doing
             own = doing is not None and doing.motion == achieved.motion
-            self._due, self._motion, self._left = due, self._policy.motion if own else None, LONGEST_STEPS
+            self._motion, self._left = self._policy.motion if own else None, LONGEST_STEPS
+        self._due = due
         self._left -= 1
         ending = self._motion is not None and self._policy.motion == self._motion and self._left > 0
-        if self._again and self.index < due and not ending:
-            self.index, self._again = due, False
-        elif not self._again and (self.index < due - 1 or (self.index < due and not ending)):
+        if self._again:
+            if self.index < due and not ending:
+                self.index, self._again = due, self._env.due.again
+        elif self.index < due - 1 or (self.index < due and not ending):
             self.index += 1
         return self.index

@@ -49,7 +49,7 @@ class PerturbedOracle:
 
     def __init__(self, env: Any, policy: TrackedPolicy, config: DisturbanceConfig, rng: np.random.Generator):
         """env: an `ArenaEnv` of one world that has been reset."""
-        self._policy, self._config, self._rng = policy, config, rng
+        self._env, self._policy, self._config, self._rng = env, policy, config, rng
         self._subtasks = env.variant().subtasks
         self._others = [s for v in env.task.variants for s in v.subtasks]
         self._said: dict[int, str] = {}
@@ -76,12 +76,13 @@ class PerturbedOracle:
     def _move_on(self, step: int, label: int) -> None:
         config, rng = self._config, self._rng
         late = steps_of(config.late_s, rng) if label and rng.random() < config.late_share else 0
-        if label and self._subtasks[label - 1].skill is Skill.POUR:
+        if label and self._subtasks[self._meant].skill is Skill.POUR:
             late = min(late, AFTER_POUR_STEPS)
         if late:
             self.events.append(Event("late switch", step, step + late))
         self._label, self._switch_step, self._early = label, step + late, None
-        if label + 1 < len(self._subtasks) and rng.random() < config.premature_share:
+        leads_on = label + 1 < len(self._subtasks) and not self._env.due.again  # else what follows was done before
+        if leads_on and rng.random() < config.premature_share:
             share = rng.uniform(*EARLY_SHARE)
             after = round(USUAL_STEPS[self._subtasks[label].skill] * share)
             self._early = step + late + after, steps_of(config.premature_s, rng)
@@ -147,6 +148,7 @@ class PlannerOrOracle:
 
     def update(self, step: int, label: int, overtime_steps: int) -> None:
         config = self._config
+        self._rescue = label if label == self._rescue else -1
         if config.rescue_after_s is not None and overtime_steps >= config.rescue_after_s * 20 and self._rescue != label:
             self._rescue = label
             self.events.append(Event("rescue", step, step + 1))

@@ -55,6 +55,7 @@ class DaggerRecorder:
                 "task_id": self._env.task.task_id,
                 "category": self._env.task.category,
                 "spans_memory": [variant.subtasks[i].memory or "" for _, _, i in spans],
+                "span_stages": [i for _, _, i in spans],
             },
         )
 

@@ -32,6 +32,7 @@ CALM = DisturbanceConfig(
     dropped_share=0.0, came_out_share=0.0,
 )  # fmt: skip
 STREAM = 37  # of random numbers, for what comes out again
+MOST_HORIZONS = 3  # an episode in which things come undone again and again ends after so many times the task's horizon
 
 
 class DaggerWorker:
@@ -133,13 +134,12 @@ class _Episode:
         """(how the episode ended, whether the task is done)."""
         env = self._env
         self._agent.reset(env.variant().instruction, self._episode_id)
-        stage, began = 0, 0
+        stage, began = 0, 0  # the stage that is due, and since when
         step = 0
         while True:
-            if self._came_out.before_step(step):
-                began = step
+            self._came_out.before_step(step)
             overtime = step - began - env.task.budgets_steps[min(stage, env.task.stages - 1)]
-            if overtime > self._config.max_overtime_s * CONTROL_HZ:
+            if overtime > self._config.max_overtime_s * CONTROL_HZ or step >= MOST_HORIZONS * env.task.horizon:
                 return "no progress", False
             label = self._labeller.label()
             self._source.update(step, label, overtime)
@@ -153,8 +153,8 @@ class _Episode:
             step += 1
             if bool(terminated[0]):
                 return ("success", True) if bool(info["success"][0]) else (env.failure(), False)
-            if int(env.progress.stage[0]) > stage:
-                stage, began = int(env.progress.stage[0]), step
+            if env.due.stage != stage:
+                stage, began = env.due.stage, step
 
     def _observe(self, step: int) -> tuple[Observation, bool]:
         if step % self._look_every == 0:

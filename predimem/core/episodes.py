@@ -92,6 +92,12 @@ class Episode:
         """How many of the first steps are a conditioning video, in which the robot that is trained did not act."""
         return int(self.metadata.get(VIDEO_STEPS, 0))
 
+    @property
+    def goes_back(self) -> bool:
+        """Whether a subtask that had been done came undone and was done again (`span_stages` of the metadata)."""
+        stages = list(self.metadata.get("span_stages", ()))
+        return stages != sorted(stages)
+
     def subtask_at(self, step: int) -> str:
         """The label of the span that holds `step`. Raises NoSubtask outside all spans."""
         for span in self.subtasks:

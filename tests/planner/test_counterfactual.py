@@ -104,6 +104,17 @@ def test_samples_at_branch_points():
     assert {s.subtask for s in samples if s.episode.seed == 1} == {"open left", "open right"}
 
 
+def test_an_episode_that_goes_back_to_a_subtask_is_compared_with_no_other():
+    """Its spans do not stand at the same places: what is second there need not be what is second here."""
+    own, other = searched(1, "left"), searched(2, "right")
+    back = replace(other, metadata={"span_stages": [0, 1, 0]})
+    assert back.goes_back and not replace(other, metadata={"span_stages": [0, 1, 2]}).goes_back
+    assert branch_points([own, back]) == {id(own): (), id(back): ()}
+    early = sample_at(own, 45)
+    assert with_memory_of(early, back, counterfactual_steps=6) is early
+    assert with_memory_of(early, other, counterfactual_steps=6).counterfactual
+
+
 def test_no_memory_comes_from_an_episode_with_another_instruction_or_of_another_task():
     """Its answer would follow from words that the planner is not shown."""
     config = DatasetConfig(counterfactual_probability=1.0)

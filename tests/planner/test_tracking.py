@@ -32,6 +32,15 @@ def test_switches_too_early_and_never():
     assert scores.invalid == 0.2 and scores.keyframe_precision is None
 
 
+def test_what_is_named_late_is_not_too_early_where_the_label_goes_back():
+    """look 0-20, shut 20-40, look 40-80: the answer at 22 is still for the first subtask."""
+    episode = searched(1, "left")
+    spans = (*episode.subtasks[:2], replace(episode.subtasks[2], label="look"))
+    answers = [(0, "look"), (22, "look"), (30, "shut"), (42, "look")]
+    scores = score([Track(replace(episode, subtasks=spans), answers, ())], CONFIG)
+    assert (scores.premature, scores.late, scores.missed) == (0.0, 0.5, 0.0)
+
+
 def test_memory_dependent_subtasks_and_groups():
     known = {"category": "occlusion", "spans_memory": ["", "", "occlusion"]}
     episode = replace(searched(1, "left"), metadata=known)

@@ -53,7 +53,7 @@ class UndueAchievements:
         """To be called after each control step; what was achieved since the last look."""
         if step % LOOK_STEPS:
             return ()
-        due = self._simulation.due.stage
+        due = int(self._simulation.progress.stage[0])
         since, self._due = self._due, due
         world = self._simulation.world()
         subtasks = self._simulation.variant().subtasks
@@ -94,9 +94,9 @@ def _goals(task: Any, own: Any) -> Iterator[_Goal]:
 
 
 def _kind(goal: _Goal, since: int, due: int, held: str) -> str:
-    """Empty where it was due at some time between `since` and `due`, or is of no account."""
+    """Empty where it was due at some time from `since` to `due`, or is of no account."""
     skill, stages = goal.subtask.skill, goal.stages
-    if any(min(since, due) <= stage <= max(since, due) for stage in stages):
+    if any(since <= stage <= due for stage in stages):
         return ""
     if skill == "Move" and goal.subtask.object == held:
         return ""

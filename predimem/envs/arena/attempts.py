@@ -36,7 +36,7 @@ class FailedAttempts:
 
         A drop is told one second after it.
         """
-        stage, subtasks = self._simulation.due.stage, self._simulation.variant().subtasks
+        stage, subtasks = int(self._simulation.progress.stage[0]), self._simulation.variant().subtasks
         if step % LOOK_STEPS or stage >= len(subtasks):
             return ()
         due, world = subtasks[stage], self._simulation.world()

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from predimem.envs.arena.fixtures import JOINTS, PLACES
-from predimem.envs.arena.predicates import GRASPED_M, RESTING_M_S, Held, Opened
+from predimem.envs.arena.fixtures import DOOR, JOINTS, PLACES
+from predimem.envs.arena.predicates import DOOR_OPEN_RAD, DRAWER_OPEN_M, GRASPED_M, RESTING_M_S
 from predimem.envs.arena.subtasks import Skill, Subtask
 
 if TYPE_CHECKING:
     from predimem.envs.arena.world import World
 
 LOOK_STEPS = 4  # control steps between two looks at what may have come undone, which take a tenth of a step each
+STILL_STEPS = 10  # for so long a thing has to lie still before it is due again
+CLOSED_GAP_M = 0.075  # between the fingers, at most, when they hold something
+SHUT_SHARE = 0.75  # of the way: a drawer or a door that is less open has to be opened first
 
 
 class DueStage:
@@ -20,7 +23,8 @@ class DueStage:
     stage: index of the subtask that is due; the number of stages when nothing is left to do. It is the one that
         `Progress` waits for, in a pause the one before it. It goes back to a subtask that was passed and whose lasting
         condition does not hold any more, until that subtask is done again. Whatever else the gripper holds is put where
-        it belongs first, and where the drawer or the door has been shut since, opening it comes before.
+        it belongs first, and where the drawer or the door has been shut since, opening it comes before. While somebody
+        else moves something, and in several worlds at once, it does not go back.
     """
 
     def __init__(self, env: Any):
@@ -30,52 +34,66 @@ class DueStage:
 
     def reset(self) -> None:
         """At the beginning of an episode, and where a saved state is taken up."""
-        self._undone: set[int] = set()
-        self.stage = int(self._env.progress.stage[0]) - self._env.waiting
+        self._undone: dict[int, int] = {}  # stage -> for how many control steps its thing has lain still
+        self.stage = self._passed - self._env.waiting
+
+    @property
+    def again(self) -> bool:
+        """Whether the subtask that is due was passed before and has come undone, or leads to one."""
+        return self.stage < self._passed and not self._env.waiting
 
     def look(self, world: World) -> None:
         """To be called after each control step."""
-        stage = int(self._env.progress.stage[0])
-        if self._env.visited or self._env.waiting:
-            self.stage = stage - self._env.waiting
+        before, self.stage = self.stage, self._passed - self._env.waiting
+        if self._env.num_envs > 1 or self._env.visited or self._env.waiting:
             return
-        self.stage = stage
         if not self._undone and int(self._env.elapsed_steps[0]) % LOOK_STEPS:
             return
-        variant = self._env.variant()
+        variant, stage = self._env.variant(), self.stage
         for k, lasting in enumerate(variant.lasting[:stage]):
-            if lasting is None:
-                continue
-            if k not in self._undone:
-                if not bool(lasting(world)[0]):
-                    self._undone.add(k)
-            elif bool(variant.subtasks[k].done(world)[0]):
-                self._undone.remove(k)
-        again = (self._again(k, world) for k in sorted(self._undone))
-        self.stage = next((due for due in again if due is not None), stage)
+            if lasting is not None and k not in self._undone and not bool(lasting(world)[0]):
+                self._undone[k] = 0
+        for k in tuple(self._undone):
+            if bool(variant.subtasks[k].done(world)[0]):
+                del self._undone[k]
+            else:
+                self._undone[k] = 0 if _moves(variant.subtasks[k], world) else self._undone[k] + 1
+        held = next((name for name in self._env.task.objects if _in_gripper(name, world)), "")
+        for k in sorted(self._undone):
+            if self._can_begin(k, world, held, before):
+                self.stage = self._first(k, world, before)
+                return
 
-    def _again(self, stage: int, world: World) -> int | None:
-        """What has to be done first to do this stage again; None if it cannot be begun now."""
-        subtasks, lasting = self._env.variant().subtasks, self._env.variant().lasting[stage]
-        subtask = subtasks[stage]
-        in_gripper = bool(subtask.object) and _in_gripper(subtask.object, world)
-        if not in_gripper:
-            still = not subtask.object or float(world.speed_m_s[subtask.object][0]) <= RESTING_M_S
-            if not still or bool(lasting(world)[0]):
-                return None  # it is on its way, or it has come back by itself
-            if any(bool(Held(name)(world)[0]) for name in self._env.task.objects):
-                return None
-        joint = PLACES[subtask.target].frame if subtask.skill is Skill.PLACE else ""
-        if joint not in JOINTS or in_gripper or bool(Opened(joint)(world)[0]):
-            return stage
-        return _opening(subtasks[:stage], joint)
+    @property
+    def _passed(self) -> int:
+        return int(self._env.progress.stage[0])
+
+    def _can_begin(self, k: int, world: World, held: str, before: int) -> bool:
+        """Whether stage k can be done again now; it was begun if it was due `before`."""
+        subtask, lasting = self._env.variant().subtasks[k], self._env.variant().lasting[k]
+        if held:
+            return held == subtask.object
+        assert lasting is not None
+        if bool(lasting(world)[0]):
+            return False  # it is back in its place, and only the gripper has yet to leave it
+        return before == k or self._undone[k] >= STILL_STEPS
+
+    def _first(self, k: int, world: World, before: int) -> int:
+        """Stage k, or the one that opens what it needs open."""
+        subtasks = self._env.variant().subtasks
+        joint = PLACES[subtasks[k].target].frame if subtasks[k].skill is Skill.PLACE else ""
+        opening = [i for i, s in enumerate(subtasks[:k]) if s.skill is Skill.OPEN and s.target == joint]
+        if joint not in JOINTS or not opening:
+            return k
+        needed = DOOR_OPEN_RAD if joint == DOOR else DRAWER_OPEN_M
+        shut = float(world.joint[joint][0]) < needed * (1.0 if before == opening[-1] else SHUT_SHARE)
+        return opening[-1] if shut else k
+
+
+def _moves(subtask: Subtask, world: World) -> bool:
+    return bool(subtask.object) and float(world.speed_m_s[subtask.object][0]) > RESTING_M_S
 
 
 def _in_gripper(name: str, world: World) -> bool:
-    return float((world.position_m[name] - world.tcp_m).norm()) <= GRASPED_M
-
-
-def _opening(subtasks: tuple[Subtask, ...], joint: str) -> int | None:
-    """The last of these subtasks that opens a joint; None if there is none."""
-    opening = [i for i, s in enumerate(subtasks) if s.skill is Skill.OPEN and s.target == joint]
-    return opening[-1] if opening else None
+    near = float((world.position_m[name][0] - world.tcp_m[0]).norm()) <= GRASPED_M
+    return near and float(world.finger_gap_m[0]) <= CLOSED_GAP_M

@@ -77,7 +77,7 @@ class ArenaEnvironment:
     `failure` (why the episode failed; empty while it has not), `pours` and `clipped_actions` so far.
     Stages are looked at with each image and when the episode ends, and repeated in between.
     For those who explain failures: `stage_due` (index of the stage that is due after this step; all stages passed:
-    their number; see `due.DueStage`), `stage_facts` (as JSON, see
+    their number; in a pause the stage before it), `stage_facts` (as JSON, see
     `predimem.evaluation.analysis.stages.StageFacts`), `undue` (what was achieved at this step and was not due, one a
     line: see `achievements.UndueAchievements`) and `failed_attempts` (what came to nothing, one a line: see
     `attempts.FailedAttempts`), both empty while somebody else moves something, and `changed` (as JSON, what differs in
@@ -154,7 +154,7 @@ class ArenaEnvironment:
                 "stages_total": len(self._states),
                 "stage_labels": self._labels,
                 "stage_states": self._states,
-                "stage_due": self.simulation.due.stage,
+                "stage_due": int(self.simulation.progress.stage[0]) - self.simulation.waiting,
                 "stage_facts": self._facts,
                 "undue": "\n".join(() if visited else self._undue.look(self._step)),
                 "failed_attempts": "\n".join(() if visited else self._attempts.look(self._step)),

@@ -12,6 +12,7 @@ from datagen.experts.memoryless.policy import MemorylessPolicy
 from datagen.experts.scripted.drawer import PULLED_M
 from datagen.experts.scripted.policy import ScriptedPolicy
 from predimem.core.types import Observation
+from predimem.envs.arena.objects import OBJECTS
 from tests.datagen.experts import arena
 
 OPEN, CLOSE = "open top drawer", "close the top drawer"
@@ -103,4 +104,27 @@ def test_the_label_goes_back_to_what_came_out_again_and_then_to_what_is_due() ->
     assert episode.seen[-1] == place and episode.actor.motion is not None
     episode.until(place, lambda: episode.seen[-1] != place)
     assert episode.seen[-1] == following and episode.actor.motion is None
+    episode.env.close()
+
+
+def test_two_things_that_came_out_are_put_back_one_after_the_other() -> None:
+    """No label in between, and each until its motion has ended. Then, too, who carries something finishes first."""
+    episode = PolicyEpisode(19)
+    done = 0
+    for label in episode.labels[:4]:
+        done += 1
+        episode.until(label, lambda done=done: episode.passed == done)
+    following = episode.labels[4]
+    episode.until(episode.labels[3], lambda: episode.seen[-1] == following)
+    first, second = episode.labels[1], episode.labels[3]
+    began = len(episode.seen)
+    for x, name in ((-0.25, "tomato_sauce"), (-0.12, "milk")):
+        height_m = OBJECTS[name].half_height_m
+        episode.env.objects[name].set_pose(Pose.create_from_pq(torch.tensor([[x, 0.0, height_m]])))
+    episode.until(following, lambda: episode.seen[-1] == first)
+    episode.until(first, lambda: episode.seen[-1] != first)
+    assert episode.seen[-1] == second
+    episode.until(second, lambda: episode.seen[-1] != second)
+    assert list(dict.fromkeys(episode.seen[began:])) == [following, first, second]
+    assert episode.seen[-1] == following
     episode.env.close()

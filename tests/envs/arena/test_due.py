@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from predimem.envs.arena.due import DueStage
+from predimem.envs.arena.due import STILL_STEPS, DueStage
 from predimem.envs.arena.fixtures import DOOR
 from predimem.envs.arena.predicates import DOOR_OPEN_RAD
 from predimem.envs.arena.progress import Progress
@@ -18,6 +18,7 @@ OPEN_DOOR, PICK_COOKIES, PLACE_COOKIES, PICK_POPCORN, PLACE_POPCORN, CLOSE_DOOR 
 class ByHand:
     """What `DueStage` reads of an environment, for one world that is moved by hand: task 24, the microwave."""
 
+    num_envs = 1
     waiting = visited = False
     elapsed_steps = torch.tensor([0])
 
@@ -31,11 +32,15 @@ class ByHand:
     def variant(self) -> Variant:
         return self.task.variants[0]
 
-    def step(self) -> int:
+    def step(self, steps: int = 1) -> int:
+        for _ in range(steps):
+            self._step()
+        return self.due.stage
+
+    def _step(self) -> None:
         world = self.scene.world(self.progress.pours)
         self.progress.advance(self.task, world)
         self.due.look(world)
-        return self.due.stage
 
     def with_cookies_in(self) -> ByHand:
         self.scene.joint(0, DOOR, 1.6)
@@ -53,14 +58,15 @@ class ByHand:
 def test_what_fell_out_is_due_again_until_it_has_been_let_go_of() -> None:
     played = ByHand().with_cookies_in()
     played.scene.lay(0, "cookies")
-    assert played.step() == PLACE_COOKIES
+    assert played.step(STILL_STEPS - 1) == PICK_POPCORN
+    assert played.step() == PLACE_COOKIES and played.due.again
     played.scene.hold(0, "cookies")
     assert played.step() == PLACE_COOKIES
     played.put_cookies()
     played.scene.grip(0, "cookies")
     assert played.step() == PLACE_COOKIES, "inside, and still in the gripper"
     played.put_cookies()
-    assert played.step() == PICK_POPCORN
+    assert played.step() == PICK_POPCORN and not played.due.again
 
 
 def test_what_is_in_the_gripper_is_put_where_it_belongs_first() -> None:
@@ -68,7 +74,10 @@ def test_what_is_in_the_gripper_is_put_where_it_belongs_first() -> None:
     played.scene.hold(0, "popcorn")
     assert played.step() == PLACE_POPCORN
     played.scene.lay(0, "cookies")
-    assert played.step() == PLACE_POPCORN
+    assert played.step(2 * STILL_STEPS) == PLACE_POPCORN
+    played.scene.put(0, "popcorn", "microwave_left")
+    played.scene.grip(0, "popcorn")
+    assert played.step() == PLACE_POPCORN, "it is low, and not let go of"
     played.scene.put(0, "popcorn", "microwave_left")
     assert played.step() == PLACE_COOKIES
     assert int(played.progress.stage[0]) == CLOSE_DOOR
@@ -80,17 +89,22 @@ def test_a_door_that_was_shut_since_is_opened_first() -> None:
     played = ByHand().with_cookies_in()
     played.scene.lay(0, "cookies")
     played.scene.joint(0, DOOR, DOOR_OPEN_RAD - 0.1)
+    assert played.step(STILL_STEPS + 1) == PLACE_COOKIES, "it is open enough"
+    played.scene.hold(0, "cookies")
+    played.scene.joint(0, DOOR, 0.6)
     assert played.step() == OPEN_DOOR
+    played.scene.joint(0, DOOR, DOOR_OPEN_RAD - 0.1)
+    assert played.step() == OPEN_DOOR, "once it is being opened, all the way"
     played.scene.joint(0, DOOR, DOOR_OPEN_RAD)
     assert played.step() == PLACE_COOKIES
 
 
-def test_what_is_still_falling_is_not_due() -> None:
+def test_what_is_still_moving_is_not_due() -> None:
     played = ByHand().with_cookies_in()
     played.scene.lay(0, "cookies", speed_m_s=0.3)
-    assert played.step() == PICK_POPCORN
+    assert played.step(2 * STILL_STEPS) == PICK_POPCORN
     played.put_cookies()
-    assert played.step() == PICK_POPCORN, "it came back by itself"
+    assert played.step(2 * STILL_STEPS) == PICK_POPCORN, "it came back by itself"
 
 
 def test_a_drawer_that_was_pulled_open_again_is_closed_unless_it_has_to_be_opened_later() -> None:
@@ -102,8 +116,8 @@ def test_a_drawer_that_was_pulled_open_again_is_closed_unless_it_has_to_be_opene
             played.step()
     assert played.due.stage == 4
     played.scene.joint(0, "top_drawer", 0.1)
-    assert played.step() == 4
+    assert played.step(2 * STILL_STEPS) == 4
     played.scene.joint(0, "middle_drawer", 0.1)
-    assert played.step() == 3
+    assert played.step(2 * STILL_STEPS) == 3
     played.scene.joint(0, "middle_drawer", 0.0)
     assert played.step() == 4

@@ -73,7 +73,7 @@ class Scene:
 
     def hold(self, i: int, name: str) -> None:
         self._set(i, name, self._start[name] + torch.tensor([0.0, 0.0, 0.1]), turned(0.0))
-        self._state.tcp_m[i] = self._state.position_m[name][i]
+        self.grip(i, name)
 
     def put(self, i: int, name: str, place: str) -> None:
         """Let go of it in a place, standing."""
@@ -82,6 +82,7 @@ class Scene:
         self._set(i, name, point + torch.tensor([0.0, 0.0, OBJECTS[name].half_height_m]), turned(0.0))
         self._state.speed_m_s[name][i] = 0.0
         self._state.tcp_m[i] = torch.tensor(FAR_M)
+        self._state.finger_gap_m[i] = 0.08
 
     def lay(self, i: int, name: str, speed_m_s: float = 0.0) -> None:
         """Where it was at first."""
@@ -89,8 +90,9 @@ class Scene:
         self._state.speed_m_s[name][i] = speed_m_s
 
     def grip(self, i: int, name: str) -> None:
-        """Where it is."""
+        """Close the fingers on it, where it is."""
         self._state.tcp_m[i] = self._state.position_m[name][i]
+        self._state.finger_gap_m[i] = 0.05
 
     def drop(self, i: int, name: str, height_m: float) -> None:
         self._state.position_m[name][i, 2] = height_m
