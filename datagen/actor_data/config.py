@@ -54,5 +54,9 @@ class ActorDataConfig(ArenaDataConfig):
         for name in ("hard_share", "chain_share"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ConfigError(f"{name} must be in [0, 1], got {getattr(self, name)}")
+        unknown = {*self.skills, *self.hard_skills} - set(Skill)
+        if unknown:
+            known = ", ".join(Skill)
+            raise ConfigError(f"skills and hard_skills are among {known}; got {', '.join(sorted(unknown))}")
         if self.execute_steps > self.chunk_steps:
             raise ConfigError(f"execute_steps {self.execute_steps} is more than chunk_steps {self.chunk_steps}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -16,6 +17,7 @@ import numpy as np
 from datagen.actor_data.config import ActorDataConfig
 from datagen.actor_data.rollouts import MakePolicy
 from datagen.actor_data.worker import ActorDataWorker, attempts_of
+from predimem.core.config import to_dict
 from predimem.core.jsonl import JsonLines
 from predimem.core.progress import Bar
 from predimem.core.seeds import refuse_training_seeds
@@ -45,7 +47,8 @@ def play_skills(
     refuse_training_seeds(first_seed, config.episodes, "skills")
     ids = {name: task.task_id for name, task in config.tasks_by_name().items()}
     jobs = [Job(name, seed) for name in ids for seed in range(first_seed, first_seed + config.episodes)]
-    told = {"actor": actor, "chain_share": config.chain_share, "subtask_steps": config.subtask_steps}
+    settings = {k: v for k, v in to_dict(config).items() if k not in config.may_differ}
+    told = json.loads(json.dumps({"actor": actor} | settings))  # as it comes back from the file
     with closing(JsonLines(out)) as lines:
         done = _played(lines, told, out)
         left = [job for job in jobs if job not in done]
@@ -78,7 +81,8 @@ def _played(lines: JsonLines, told: dict[str, Any], out: Path) -> dict[Job, list
     """The roll-outs of a file; its first line says what is played."""
     first, *rest = lines.read() or [told]
     if first != told:
-        raise ValueError(f"{out} holds attempts of {first}, and this is {told}: give another --out")
+        differ = (f"{k} {first.get(k)!r} instead of {told[k]!r}" for k in told if first.get(k) != told[k])
+        raise ValueError(f"{out} holds attempts with {', '.join(differ)}: give another --out")
     if not rest:
         lines.clear()
         lines.append(told)

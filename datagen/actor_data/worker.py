@@ -77,7 +77,7 @@ class ActorDataWorker:
 
     def _stage(self, subtasks: Sequence[Subtask], rng: np.random.Generator) -> int | None:
         config = self._config
-        if rng.random() < config.hard_share:
+        if config.hard_share and rng.random() < config.hard_share:
             stage = draw_stage(subtasks, config.hard_skills, rng)
             if stage is not None:
                 return stage

@@ -1,5 +1,6 @@
 """Single subtasks in physics, counted; the labels themselves play."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,8 +20,10 @@ def test_attempts_are_counted_and_kept(tmp_path: Path) -> None:
     before = out.read_text()
     assert play_skills(CONFIG, 900_000, out, progress=False) == attempts  # played no second time
     assert out.read_text() == before
-    with pytest.raises(ValueError, match=r"holds attempts of .*'labels'.* and this is .*'other'.*: give another --out"):
+    with pytest.raises(ValueError, match="holds attempts with actor 'labels' instead of 'other': give another --out"):
         play_skills(CONFIG, 900_000, out, actor="other", progress=False)
+    with pytest.raises(ValueError, match="holds attempts with execute_steps 4 instead of 8: give another --out"):
+        play_skills(replace(CONFIG, execute_steps=8), 900_000, out, progress=False)
 
 
 def test_a_half_written_line_is_played_again(tmp_path: Path) -> None:

@@ -110,9 +110,7 @@ def test_the_label_goes_back_to_what_came_out_again_and_then_to_what_is_due() ->
 def test_two_things_that_came_out_are_put_back_one_after_the_other() -> None:
     """No label in between, and each until its motion has ended. Then, too, who carries something finishes first."""
     episode = PolicyEpisode(19)
-    done = 0
-    for label in episode.labels[:4]:
-        done += 1
+    for done, label in enumerate(episode.labels[:4], 1):
         episode.until(label, lambda done=done: episode.passed == done)
     following = episode.labels[4]
     episode.until(episode.labels[3], lambda: episode.seen[-1] == following)
