@@ -12,7 +12,7 @@ import numpy as np
 from datagen.experts.memoryless.advice import Advice
 from datagen.experts.memoryless.drawer import handle_m
 from datagen.experts.memoryless.expert import advise
-from datagen.experts.memoryless.hold import grasped_width_m, holding
+from datagen.experts.memoryless.hold import PAD_M, corners_m, grasped_width_m, holding
 from datagen.experts.scripted.action_labels import action_of, advance
 from datagen.experts.scripted.door import OPENED_RAD
 from datagen.experts.scripted.drawer import LOOK_FROM_HANDLE_M, LOOK_PITCH_RAD, PULLED_M, nearest_forward
@@ -33,6 +33,7 @@ GRIP_SHARE, GRIP_STEPS = 0.4, 10  # of those, so many are from so near to where 
 TRIED_SHARE = 0.3  # of what is to be opened or shut stands between, as an attempt that broke off leaves it,
 TRIED_LEFT = 0.09  # and so much of the way is left at least: nearer no image shows whether it has to be tried again
 AJAR_M, AJAR_RAD = 0.002, 0.008  # spread of what is shut, far within what counts as that
+ASKEW_SHARE, ASKEW_RAD, ASKEW_TRIES = 0.35, 0.6, 3  # of what is held; less where it would be too wide
 LOST_SHARE = (
     0.15  # of what should be in the gripper was never picked up: whoever is to place it has to pick it up first
 )
@@ -123,6 +124,25 @@ def wander(gripper: Gripper, scene: Snapshot, arm: Arm, subtask: Subtask, rng: n
         if holding(before, scene, object):
             scene.carry(object, before, after)
     return after
+
+
+def hold_askew(gripper: Gripper, scene: Snapshot, rng: np.random.Generator) -> None:
+    """Now and then turn what the gripper holds between the fingers, which then stand at its corners, as where an actor
+    closed them a little askew. An actor that has not seen it takes it for a grasp that missed."""
+    held = next((name for name in scene.objects if holding(gripper, scene, name)), "")
+    if not held or scene.extent(held).round or rng.random() > ASKEW_SHARE:
+        return
+    straight, gap_m = scene.rotation(held), gripper.gap_m
+    turn_rad = rng.uniform(-ASKEW_RAD, ASKEW_RAD)
+    for _ in range(ASKEW_TRIES):
+        turned = rotation_matrix(turn_rad * gripper.rotation[:, 2]) @ straight
+        scene.put(held, scene.position_m(held), turned)
+        gripper.gap_m = corners_m(gripper, scene, held) - PAD_M - abs(rng.normal(0.0, 0.001))
+        if holding(gripper, scene, held):
+            return
+        turn_rad /= 2
+    scene.put(held, scene.position_m(held), straight)
+    gripper.gap_m = gap_m
 
 
 def _draw_steps(gripper: Gripper, scene: Snapshot, arm: Arm, subtask: Subtask, rng: np.random.Generator) -> int:

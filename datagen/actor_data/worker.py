@@ -11,7 +11,7 @@ import numpy as np
 from datagen.actor_data.config import ActorDataConfig
 from datagen.actor_data.labelled import Labelled, episode_of, look
 from datagen.actor_data.rollouts import MakePolicy, Rollout, play, start
-from datagen.actor_data.starts import draw_gripper, draw_stage, leave, try_before, wander, write
+from datagen.actor_data.starts import draw_gripper, draw_stage, hold_askew, leave, try_before, wander, write
 from datagen.environments import arena_environment
 from datagen.experts.scripted.snapshot import Snapshot
 from predimem.core.episode_folder import episode_path
@@ -68,6 +68,7 @@ class ActorDataWorker:
             gripper = draw_gripper(scene, arm, held, subtasks[stage - 1] if stage else None, rng)
             try_before(scene, gripper, subtasks[stage], rng)
             gripper = wander(gripper, scene, arm, subtasks[stage], rng)
+            hold_askew(gripper, scene, rng)
             if write(env, arm, scene, gripper):
                 fresh.adopt_grasps(scene)
                 frames.append(look(env, arm, subtasks[stage], self._config.chunk_steps, fresh, rng))

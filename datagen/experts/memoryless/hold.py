@@ -18,10 +18,7 @@ DEEP_M = 0.02  # between the fingers means: so far from the grasp's height, at m
 def holding(gripper: Gripper, scene: Snapshot, object: str) -> bool:
     """Whether the fingers have closed on the object."""
     width = grasped_width_m(gripper, scene, object)
-    extent = scene.extent(object)
-    corners = (
-        0.0 if extent.round else 2 * float(_side(gripper, scene, object) @ extent.half_m)
-    )  # of a box that is askew
+    corners = 0.0 if scene.extent(object).round else corners_m(gripper, scene, object)  # of a box that is askew
     widest = min(max(width + 0.008, corners - PAD_M), max(width + 0.0025, OPENED_GAP_M - 0.002))
     return EMPTY_GAP_M < gripper.gap_m <= widest and around(gripper, scene, object)
 
@@ -29,6 +26,11 @@ def holding(gripper: Gripper, scene: Snapshot, object: str) -> bool:
 def grasped_width_m(gripper: Gripper, scene: Snapshot, object: str) -> float:
     """How far apart the fingers are when they have closed on an object."""
     return 2 * scene.extent(object).half_m[int(_side(gripper, scene, object).argmax())]
+
+
+def corners_m(gripper: Gripper, scene: Snapshot, object: str) -> float:
+    """How far apart the corners of a box are along the line on which the fingers close."""
+    return 2 * float(_side(gripper, scene, object) @ scene.extent(object).half_m)
 
 
 def _side(gripper: Gripper, scene: Snapshot, object: str) -> np.ndarray:

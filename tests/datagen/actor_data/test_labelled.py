@@ -9,7 +9,16 @@ import pytest
 from datagen.actor_data.config import ActorDataConfig
 from datagen.actor_data.labelled import OTHERS, Labelled, episode_of, others, possible, project
 from datagen.actor_data.rollouts import start, until_grip
-from datagen.actor_data.starts import TRIED_SHARE, draw_gripper, draw_stage, leave, try_before, wander, write
+from datagen.actor_data.starts import (
+    TRIED_SHARE,
+    draw_gripper,
+    draw_stage,
+    hold_askew,
+    leave,
+    try_before,
+    wander,
+    write,
+)
 from datagen.experts.memoryless.hold import holding
 from datagen.experts.scripted.action_labels import chunk
 from datagen.experts.scripted.snapshot import Gripper, Snapshot
@@ -19,6 +28,7 @@ from predimem.core.episode_reader import load_episode
 from predimem.core.episode_writer import save_episode
 from predimem.envs.arena.predicates import DRAWER_CLOSED_M
 from predimem.envs.arena.robot.delta_pose import Driver
+from predimem.envs.arena.robot.rotations import angle_between_rad
 from predimem.envs.arena.subtasks import Skill
 from predimem.envs.arena.tasks import task_of
 from tests.datagen.experts import arena
@@ -165,6 +175,24 @@ def test_some_of_what_the_gripper_should_hold_was_never_picked_up() -> None:
         assert holding(gripper, scene, object) != lies
         held += not lies
     assert 52 <= held <= 78, "five of six"
+    env.close()
+
+
+def test_some_of_what_is_held_is_askew_and_still_held() -> None:
+    env = arena(24, 20_001)
+    arm, rng = Driver(env).arm, np.random.default_rng(0)
+    angles_rad = []
+    for _ in range(60):
+        scene = Snapshot.of(env)
+        gripper = draw_gripper(scene, arm, "popcorn", None, rng)
+        if not holding(gripper, scene, "popcorn"):
+            continue
+        straight = scene.rotation("popcorn")
+        hold_askew(gripper, scene, rng)
+        assert holding(gripper, scene, "popcorn")
+        angles_rad.append(angle_between_rad(straight, scene.rotation("popcorn")))
+    askew = [angle for angle in angles_rad if angle]
+    assert 0.2 < len(askew) / len(angles_rad) < 0.5 and max(askew) > 0.3
     env.close()
 
 
