@@ -95,8 +95,16 @@ def overall(which: Sequence[Which]) -> str:
     lines = []
     for file, agent in which:
         found, link = means((file, agent)), f"[{file}](../results/{file}.json)"
-        lines.append((f"`{agent}`", found["n"], tsr(found), csr(found), results_of(file)["revision"][:7], link))
-    return markdown(("agent config", "episodes", "TSR, % [95 %]", "CSR, % [95 %]", "revision", "file"), lines)
+        played = (*weights(file, agent), results_of(file)["revision"][:7], link)
+        lines.append((f"`{agent}`", found["n"], tsr(found), csr(found), *played))
+    head = ("agent config", "episodes", "TSR, % [95 %]", "CSR, % [95 %]", "planner", "actor", "revision", "file")
+    return markdown(head, lines)
+
+
+def weights(file: str, agent: str) -> tuple[str, str]:
+    """The hashes of a row's planner and actor, `-` for one without weights, so that rows of older weights can be told."""
+    row = results_of(file)["provenance"]["rows"][agent]
+    return row["weights"].get(row["planner"], "-")[:8], row["weights"].get(row["actor"], "-")[:8]
 
 
 def by_category(which: Sequence[Which]) -> str:
