@@ -102,7 +102,7 @@ def overall(which: Sequence[Which]) -> str:
 
 
 def weights(file: str, agent: str) -> tuple[str, str]:
-    """The hashes of a row's planner and actor, `-` for one without weights, so that rows of older weights can be told."""
+    """The hashes of a row's planner and actor: what tells rows of older weights. `-` for one without weights."""
     row = results_of(file)["provenance"]["rows"][agent]
     return row["weights"].get(row["planner"], "-")[:8], row["weights"].get(row["actor"], "-")[:8]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.planner_head.config import HeadStudy, Training
-from predimem.pipelines.retrain import PLANNER, Stage
-from predimem.pipelines.stages import run_stages
+from predimem.pipelines.stage import PLANNER, Stage
+from predimem.pipelines.stage_runs import run_stages
 
 
 def train_all(study: HeadStudy, workers: int) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from predimem.cli.options import Out, split
+from predimem.cli.options import Out, numbers, split
 
 
 def import_weights(
@@ -42,7 +42,7 @@ def import_weights(
     robot = {} if config is None else _robot_of(config)
     given: dict[str, Any] = {"state_dim": state_dim, "action_dim": action_dim, "action_horizon": horizon}
     given |= {"cameras": None if cameras is None else split(cameras)}
-    given |= {"camera_shape": None if camera_shape is None else _numbers("--camera-shape", camera_shape)}
+    given |= {"camera_shape": None if camera_shape is None else numbers("--camera-shape", camera_shape)}
     robot |= {name: value for name, value in given.items() if value is not None}
     with stage("loading PyTorch"):
         from actor.exchange.convert import import_actor
@@ -78,10 +78,3 @@ def _robot_of(recipe: Path) -> dict[str, Any]:
     if not isinstance(actor, dict):
         raise ConfigError(f"{recipe}: expected a recipe with a part `actor`, such as configs/actor/pi05_dual_arm.yaml")
     return {name: value for name, value in actor.items() if name not in ("model", "tokenizer")}
-
-
-def _numbers(option: str, text: str) -> list[int]:
-    try:
-        return [int(part) for part in split(text)]
-    except ValueError:
-        raise ValueError(f"{option}: expected numbers with commas between them, got {text!r}") from None

@@ -71,3 +71,11 @@ EpisodeFile = Annotated[Path, typer.Argument(help="The file of an episode, such 
 def split(text: str) -> list[str]:
     """The parts of a comma-separated option."""
     return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def numbers(option: str, text: str) -> list[int]:
+    """Raises ValueError, which names the option, for anything but whole numbers."""
+    try:
+        return [int(part) for part in split(text)]
+    except ValueError:
+        raise ValueError(f"{option}: expected whole numbers with commas between them, got {text!r}") from None

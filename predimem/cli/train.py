@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from predimem.cli.early import check_actor_recipe, check_planner_recipe
-from predimem.cli.options import check_out, split
+from predimem.cli.options import check_out, numbers, split
+
+if TYPE_CHECKING:
+    from predimem.pipelines.stage import Stage
 
 app = typer.Typer(no_args_is_help=True, help="Train the planner (S2), the actor (S1), or both for the arena.")
 
@@ -85,20 +89,73 @@ def train_arena(
     check_out(out, config)
     from predimem.core.config import load_config
     from predimem.pipelines.own_tasks import start_of
-    from predimem.pipelines.retrain import RetrainConfig, choose_stages, plan_stages
-    from predimem.pipelines.stages import check_configs, is_done, run_stages, shown
+    from predimem.pipelines.retrain import RetrainConfig, plan_stages
 
     recipe = load_config(RetrainConfig, config or f"configs/{'continue' if go_on else 'train'}_arena.yaml")
     recipe = replace(recipe, out=out or recipe.out, tasks=split(tasks) if tasks is not None else recipe.tasks)
     recipe = replace(recipe, continue_from=start_of(recipe.continue_from, recipe.tasks, go_on, weights))
-    stages = choose_stages(plan_stages(recipe), split(only))
+    _run(plan_stages(recipe), recipe.out, only, dry_run)
+
+
+@app.command("rounds")
+def train_own_rounds(
+    config: Annotated[
+        Path, typer.Option(help="YAML file that says which planners to train on, with which data.")
+    ] = Path("configs/train_own_rounds.yaml"),
+    weights: Annotated[
+        str | None, typer.Option(help="Folder of the weights that they go on from; default: as in the config.")
+    ] = None,
+    actor: Annotated[
+        str | None, typer.Option(help="Folder of the actor's weights that moves; default: as in the data's configs.")
+    ] = None,
+    tasks: Annotated[
+        str | None, typer.Option(help="Tasks of the arena, comma-separated; default: as in the configs.")
+    ] = None,
+    seeds: Annotated[
+        str | None,
+        typer.Option(help="Training seeds, comma-separated; default: as in the config."),
+    ] = None,
+    out: Annotated[
+        str | None, typer.Option(help="Folder for everything that the command writes; default: as in the config.")
+    ] = None,
+    only: Annotated[
+        str, typer.Option(help="Only run these stages, or kinds of stages, and what they need; comma-separated.")
+    ] = "",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only print the stages, and whether they are done.")
+    ] = False,
+) -> None:
+    """Train planners on, each with DAgger episodes that it drove itself.
+
+    After Ctrl-C the same command goes on where it was interrupted.
+    """
+    check_out(out, config)
+    from predimem.core.config import load_config
+    from predimem.pipelines.own_rounds import OwnRoundsConfig, plan_own_rounds
+
+    recipe = load_config(OwnRoundsConfig, config)
+    given = {"weights": weights, "actor": actor, "out": out}
+    given |= {
+        "tasks": None if tasks is None else split(tasks),
+        "training_seeds": None if seeds is None else tuple(numbers("--seeds", seeds)),
+    }
+    recipe = replace(recipe, **{name: value for name, value in given.items() if value is not None})
+    _run(plan_own_rounds(recipe), recipe.out, only, dry_run)
+
+
+def _run(stages: Sequence[Stage], out: str, only: str, dry_run: bool) -> None:
+    """Those of the stages that `only` names, or a list of them."""
+    from predimem.pipelines.stage import choose_stages
+    from predimem.pipelines.stage_runs import check_configs, is_done, run_stages, shown
+
+    stages = choose_stages(stages, split(only))
     if dry_run:
         for number, stage in enumerate(stages, start=1):
-            state = "is there" if is_done(stage, Path(recipe.out)) else shown(stage)
+            state = "is there" if is_done(stage, Path(out)) else shown(stage)
             print(f"[{number}/{len(stages)}] {stage.name}: {state}")
         return
     check_configs(stages)
-    made = run_stages(stages, Path(recipe.out))
+    made = run_stages(stages, Path(out))
     print(f"weights in {made}: predimem eval --config configs/eval/arena.yaml --weights {made}")
 
 

@@ -8,22 +8,18 @@ every training goes on from weights that are there, for tasks of one's own.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from datagen.command import read_data_config
-from planner.prompt import follow_memory
 from predimem.agent.config import ORACLE, SKILLS
 from predimem.core.config import ConfigError, merged, read_yaml, tasks_as_text, to_dict
 from predimem.core.seeds import check_training_seeds
 from predimem.pipelines.own_tasks import StartConfig, located, with_words_of
+from predimem.pipelines.stage import ACTOR, PLANNER, Stage, command_stage, data_stage
 
-DATA, PLANNER, ACTOR = "data", "planner", "actor"  # kinds of stages
 VISION_DATA, ACTOR_DATA, DAGGER = "vision-data", "actor-data", "dagger"  # names of stages, the last one with a number
 REHEARSAL = "rehearsal"
-FORMER_STAGES = {"scenes": VISION_DATA, "skills": ACTOR_DATA, "practice": DAGGER}
 
 
 @dataclass(frozen=True)
@@ -143,28 +139,6 @@ class RetrainConfig:
         object.__setattr__(self, "tasks", located(self.tasks))
 
 
-@dataclass(frozen=True)
-class Stage:
-    """One command of a training.
-
-    name, kind: what `--only` knows it by.
-    command: the arguments of `predimem`.
-    config_path, config: the command's config, as plain data, has to be written to this path first.
-    result: the folder that it leaves.
-    needs: the names of the stages before it.
-    weights: the name under which the result is placed, if it is weights.
-    """
-
-    name: str
-    kind: str
-    command: tuple[str, ...]
-    config_path: Path
-    config: dict[str, Any]
-    result: Path
-    needs: tuple[str, ...] = ()
-    weights: str | None = None
-
-
 def plan_stages(config: RetrainConfig) -> list[Stage]:
     """All stages in an order in which each comes after what it needs: the full system first, then variants.
 
@@ -177,29 +151,6 @@ def plan_stages(config: RetrainConfig) -> list[Stage]:
     first, *variants = config.planners.recipes
     others = [*(planners.final(name) for name in variants), *_actor_variants(config, actor_data, actor)]
     return [*rounds, planners.final(first), *others]
-
-
-def choose_stages(stages: Sequence[Stage], only: Collection[str]) -> list[Stage]:
-    """Those that `only` names, by name (also a former one) or by kind, and what they need; all if it names none."""
-    known = {stage.name: stage for stage in stages}
-    only = [name if name in known else todays_stage(name) for name in only]
-    for name in only:
-        if name not in known and name not in (DATA, PLANNER, ACTOR):
-            raise ConfigError(f"no stage {name!r}; there are: {DATA}, {PLANNER}, {ACTOR} (kinds), {', '.join(known)}")
-    wanted = [stage.name for stage in stages if not only or stage.name in only or stage.kind in only]
-    chosen: set[str] = set()
-    while wanted:
-        name = wanted.pop()
-        if name not in chosen:
-            chosen.add(name)
-            wanted += known[name].needs
-    return [stage for stage in stages if stage.name in chosen]
-
-
-def todays_stage(name: str) -> str:
-    """The name of the stage that an earlier version called so: `practice-1` was `dagger-1`."""
-    first, *number = name.split("-")
-    return "-".join((FORMER_STAGES.get(first, first), *number))
 
 
 class _Planners:
@@ -217,10 +168,12 @@ class _Planners:
         stages: list[Stage] = []
         planners = self.planners
         if planners.vision_data is not None:
-            self.vision_data = [_data(self.config, VISION_DATA, planners.vision_data, planners.vision_data_changes)]
+            self.vision_data = [
+                data_stage(self.config, VISION_DATA, planners.vision_data, planners.vision_data_changes)
+            ]
             stages += self.vision_data
         if self.planners.demonstrations is not None:
-            stages.append(_data(self.config, "demonstrations", self.planners.demonstrations, {}))
+            stages.append(data_stage(self.config, "demonstrations", self.planners.demonstrations, {}))
             self.data.append(stages[-1])
         if start := self.config.continue_from:
             rehearsal = _rehearsal(self.config, start)
@@ -236,7 +189,7 @@ class _Planners:
             needs = (driver.name,) if driver else ()
             if one.low_level_policy == actor.name:
                 changes["low_level_policy"], needs = str(actor.result), (*needs, actor.name)
-            stages.append(_data(self.config, f"{DAGGER}-{number}", self.planners.dagger, changes, needs))
+            stages.append(data_stage(self.config, f"{DAGGER}-{number}", self.planners.dagger, changes, needs))
             self.data.append(stages[-1])
         return stages
 
@@ -260,14 +213,16 @@ class _Planners:
         if plain.get("sft", {}).get("epochs") == 0:
             data, changes["episodes"], changes["sft"] = [], [], {}
         needs = tuple(stage.name for stage in (self.vision_data + data if data else ()))
-        return _stage(self.config, name, PLANNER, ("train", "planner"), plain, changes, out / "export", needs, weights)
+        return command_stage(
+            self.config, name, PLANNER, ("train", "planner"), plain, changes, out / "export", needs, weights
+        )
 
 
 def _actor(config: RetrainConfig) -> tuple[Stage, Stage]:
     """Its data and its training."""
     actor, out, start = config.actor, Path(config.out), config.continue_from
     more = {"tasks": [*config.tasks, *start.rehearse]} if start else {}
-    data = _data(config, ACTOR_DATA, actor.data, more | actor.data_changes)
+    data = data_stage(config, ACTOR_DATA, actor.data, more | actor.data_changes)
     recipe, own = read_yaml(actor.recipe), {"episodes": str(data.result), "out": str(out / actor.name)}
     own |= {"continue_from": str(start.actor_folder)} if start else {}
     changes = merged(actor.recipe_changes, own)
@@ -276,7 +231,7 @@ def _actor(config: RetrainConfig) -> tuple[Stage, Stage]:
         changes = merged(changes, {"dagger": {"data": str(data.config_path)}})
     result = out / actor.name / (f"round{rounds}/weights" if rounds else "weights")
     command = ("train", "actor", "--workers", str(config.workers)) + (() if rounds else ("--resume",))
-    return data, _stage(config, actor.name, ACTOR, command, recipe, changes, result, (data.name,), actor.name)
+    return data, command_stage(config, actor.name, ACTOR, command, recipe, changes, result, (data.name,), actor.name)
 
 
 def _actor_variants(config: RetrainConfig, data: Stage, actor: Stage) -> list[Stage]:
@@ -296,15 +251,10 @@ def _actor_variants(config: RetrainConfig, data: Stage, actor: Stage) -> list[St
         command = ("train", "actor", "--resume")
         needs = (data.name, actor.name)
         changes = merged(config.actor.recipe_changes, changes)
-        stages.append(_stage(config, name, ACTOR, command, read_yaml(recipe), changes, out / "weights", needs, name))
+        stages.append(
+            command_stage(config, name, ACTOR, command, read_yaml(recipe), changes, out / "weights", needs, name)
+        )
     return stages
-
-
-def _data(config: RetrainConfig, name: str, recipe: str, changes: dict[str, Any], needs: tuple[str, ...] = ()) -> Stage:
-    folder = Path(config.out) / "data" / name
-    changes = ({"tasks": list(config.tasks)} if config.tasks else {}) | changes | {"out": str(folder)}
-    command = ("datagen", "--retry-errors", "--workers", str(config.workers))
-    return _stage(config, name, DATA, command, read_data_config(recipe), changes, folder, needs)
 
 
 def _rehearsal(config: RetrainConfig, start: StartConfig) -> list[Stage]:
@@ -314,21 +264,4 @@ def _rehearsal(config: RetrainConfig, start: StartConfig) -> list[Stage]:
     first = config.planners.rounds[0]
     changes = {**config.planners.dagger_changes, **to_dict(replace(first, episodes=start.rehearse_episodes))}
     changes |= {"tasks": list(start.rehearse), "driver": ORACLE, "low_level_policy": SKILLS}
-    return [_data(config, REHEARSAL, config.planners.dagger, changes)]
-
-
-def _stage(
-    config: RetrainConfig,
-    name: str,
-    kind: str,
-    command: tuple[str, ...],
-    recipe: dict[str, Any],
-    changes: dict[str, Any],
-    result: Path,
-    needs: tuple[str, ...] = (),
-    weights: str | None = None,
-) -> Stage:
-    path = Path(config.out) / "configs" / f"{name}.yaml"
-    data = merged(recipe, changes)
-    data = follow_memory(data) if kind == PLANNER else data
-    return Stage(name, kind, (*command, "--config", str(path)), path, data, result, needs, weights)
+    return [data_stage(config, REHEARSAL, config.planners.dagger, changes)]

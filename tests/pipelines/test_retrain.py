@@ -24,8 +24,9 @@ from predimem.core.seeds import TRAINING_SEEDS
 from predimem.core.weight_files import weights_folder
 from predimem.evaluation.run.config import evaluation_settings
 from predimem.pipelines.own_tasks import StartConfig, start_of
-from predimem.pipelines.retrain import ACTOR, DATA, PLANNER, RetrainConfig, Stage, choose_stages, plan_stages
-from predimem.pipelines.stages import StageError, is_done, run_stages
+from predimem.pipelines.retrain import RetrainConfig, plan_stages
+from predimem.pipelines.stage import ACTOR, DATA, PLANNER, Stage, choose_stages
+from predimem.pipelines.stage_runs import StageError, is_done, run_stages
 from tests.processes import children, is_running
 
 ROOT = Path(__file__).parents[2]

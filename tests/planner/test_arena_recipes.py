@@ -47,8 +47,6 @@ def test_recipes_differ_in_what_they_say_alone(path: Path, full: TrainConfig):
     allowed |= {"predictive_weight"} if path.stem == "arena_no_head" else set()
     allowed |= {"base"} if path.stem in ("arena_small", "arena_large") else set()
     allowed |= {"vision", "feature_table", "sft"} if path.stem == "arena_untrained" else set()
-    continued = {"continue_from", "episodes", "dataset", "vision", "sft"}
-    allowed |= continued if path.stem == "arena_continued" else set()
     assert replace(config, **{name: getattr(full, name) for name in allowed}) == full
 
 

@@ -33,7 +33,7 @@ from predimem.core.config import ConfigError, read_yaml
 from predimem.core.files import write_text
 from predimem.core.jsonl import JsonLines
 from predimem.envs.arena.tasks import TASKS
-from predimem.pipelines.stages import check_configs
+from predimem.pipelines.stage_runs import check_configs
 from tests.planner.builders import MEMORY, PROMPT, encode_batch, make_episode, make_model
 from tests.planner.test_train import write_small
 

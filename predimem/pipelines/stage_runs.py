@@ -20,7 +20,7 @@ from predimem.core.config import ConfigError, differences, from_dict
 from predimem.core.files import write_json, write_text
 from predimem.core.progress import say
 from predimem.core.weight_files import WeightsError, place_weights, weights_hash
-from predimem.pipelines.retrain import ACTOR, DATA, PLANNER, Stage, todays_stage
+from predimem.pipelines.stage import ACTOR, DATA, PLANNER, Stage, todays_stage
 
 POLL_S, TELL_EVERY_S = 0.1, 60.0
 DONE = "done"  # folder of notes: with which config a stage was run

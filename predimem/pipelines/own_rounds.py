@@ -1,0 +1,94 @@
+"""Planners that are trained on, each with DAgger episodes that it drove itself.
+
+Episodes that one planner drove show its own mistakes. Where planners of several memories are compared, those that did
+not drive would learn from another one's, so each gets as many episodes of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from datagen.command import read_data_config
+from predimem.agent.config import SCRIPTED, SKILLS
+from predimem.core.config import ConfigError, merged, read_yaml, tasks_as_text
+from predimem.core.weight_files import weights_folder
+from predimem.pipelines.own_tasks import located
+from predimem.pipelines.stage import PLANNER, Stage, command_stage, data_stage
+
+
+@dataclass(frozen=True)
+class OwnRoundsConfig:
+    """One round for each of some planners.
+
+    planners: the name of its weights -> the recipe of its training.
+    data: a name -> a config of DAgger data, of which each planner drives one set.
+    weights: the folder that holds the weights that they go on from; null: the shipped ones.
+    actor: the folder of the low-level policy's weights, for data whose config names weights; null: as in the config.
+    training_seeds: one training with each, on the same data. The first one's weights keep the planner's name, the
+    others' are called NAME-seed-SEED.
+    recipe_changes: what differs from the recipes, as in them.
+    out, workers, tasks: as in `RetrainConfig`.
+    """
+
+    planners: dict[str, str]
+    data: dict[str, str]
+    weights: str | None = None
+    actor: str | None = None
+    training_seeds: tuple[int, ...] = (0,)
+    recipe_changes: dict[str, Any] = field(default_factory=dict)
+    out: str = "runs/train/own_rounds"
+    workers: int = 2
+    tasks: tuple[str, ...] = ()
+
+    complete_data = staticmethod(tasks_as_text)
+
+    def __post_init__(self) -> None:
+        if not (self.planners and self.data):
+            raise ConfigError("expected at least one of planners, and one of data")
+        if not self.training_seeds or len(set(self.training_seeds)) < len(self.training_seeds):
+            raise ConfigError(f"training_seeds: expected different ones, got {list(self.training_seeds)}")
+        if self.workers < 1:
+            raise ConfigError(f"workers: expected at least 1, got {self.workers}")
+        object.__setattr__(self, "tasks", located(self.tasks))
+
+
+def plan_own_rounds(config: OwnRoundsConfig) -> list[Stage]:
+    """All stages, planner by planner. Raises WeightsError for a planner that is not there, and ConfigError for a config
+    file that is not."""
+    return [stage for name in config.planners for stage in _round(config, name)]
+
+
+def _round(config: OwnRoundsConfig, name: str) -> Iterable[Stage]:
+    planner, out = weights_folder(config.weights, name), Path(config.out)
+    data = [_driven(config, f"{name}-{kind}", recipe, planner) for kind, recipe in config.data.items()]
+    yield from data
+    for seed in config.training_seeds:
+        trained = name if seed == config.training_seeds[0] else f"{name}-seed-{seed}"
+        changes = {
+            "out": str(out / trained),
+            "episodes": [str(stage.result) for stage in data],
+            "continue_from": str(planner),
+            "vision": {"directory": str(out / f"{name}-features"), "scenes": None},
+            "seed": seed,
+        }
+        yield command_stage(
+            config,
+            trained,
+            PLANNER,
+            ("train", "planner"),
+            read_yaml(config.planners[name]),
+            merged(config.recipe_changes, changes),
+            out / trained / "export",
+            tuple(stage.name for stage in data),
+            trained,
+        )
+
+
+def _driven(config: OwnRoundsConfig, name: str, recipe: str, planner: Path) -> Stage:
+    changes = {"driver": str(planner)}
+    if config.actor is not None and read_data_config(recipe).get("low_level_policy", SKILLS) not in SCRIPTED:
+        changes["low_level_policy"] = config.actor
+    return data_stage(config, name, recipe, changes)

@@ -1,0 +1,84 @@
+"""`predimem train rounds`: who drives which data, what each planner learns from, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from datagen.dagger.config import PlannerDaggerConfig
+from planner.train_config import TrainConfig
+from predimem import cli
+from predimem.core.config import ConfigError, from_dict, load_config
+from predimem.core.weight_files import WeightsError, weights_folder
+from predimem.pipelines.own_rounds import OwnRoundsConfig, plan_own_rounds
+from predimem.pipelines.stage import DATA, PLANNER
+from predimem.pipelines.stage_runs import check_configs
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def _from_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> OwnRoundsConfig:
+    return replace(load_config(OwnRoundsConfig, "configs/train_own_rounds.yaml"), out=str(tmp_path / "out"))
+
+
+def test_each_planner_drives_its_own_data_and_learns_from_it_alone(config: OwnRoundsConfig) -> None:
+    stages = {stage.name: stage for stage in plan_own_rounds(config)}
+    check_configs(list(stages.values()))
+    for name in config.planners:
+        trained = from_dict(TrainConfig, stages[name].config)
+        assert trained.continue_from == str(weights_folder(None, name))
+        assert stages[name].needs == (f"{name}-slips", f"{name}-actor")
+        assert trained.episodes == tuple(str(stages[need].result) for need in stages[name].needs)
+        driven = [from_dict(PlannerDaggerConfig, stages[need].config) for need in stages[name].needs]
+        assert {data.driver for data in driven} == {trained.continue_from}
+        assert driven[0].low_level_policy == "skills"
+        slips, actor = (range(data.first_seed, data.first_seed + data.episodes) for data in driven)
+        assert not set(slips) & set(actor)
+    assert {stage.kind for stage in stages.values()} == {DATA, PLANNER}
+
+
+def test_all_planners_have_equally_many_episodes_of_the_same_seeds(config: OwnRoundsConfig) -> None:
+    data = [stage.config for stage in plan_own_rounds(config) if stage.kind == DATA]
+    drawn = {(one["first_seed"], one["episodes"], str(one["disturbances"])) for one in data}
+    assert len(data) == 2 * len(config.planners) and len(drawn) == len(config.data)
+
+
+def test_training_seeds_share_the_data(config: OwnRoundsConfig) -> None:
+    one = replace(config, planners={"arena-planner": "configs/planner/arena.yaml"}, training_seeds=(3, 1))
+    first, second = (stage for stage in plan_own_rounds(one) if stage.kind == PLANNER)
+    assert (first.weights, second.weights) == ("arena-planner", "arena-planner-seed-1")
+    assert (first.config["seed"], second.config["seed"]) == (3, 1)
+    assert first.config["episodes"] == second.config["episodes"]
+    assert first.result != second.result
+
+
+def test_an_actor_of_ones_own_moves_where_a_learned_one_does(config: OwnRoundsConfig) -> None:
+    stages = {stage.name: stage.config for stage in plan_own_rounds(replace(config, actor="some/actor"))}
+    assert stages["arena-planner-actor"]["low_level_policy"] == "some/actor"
+    assert stages["arena-planner-slips"].get("low_level_policy", "skills") == "skills"
+
+
+def test_what_is_refused(config: OwnRoundsConfig, tmp_path: Path) -> None:
+    with pytest.raises(WeightsError, match="arena-planner"):
+        plan_own_rounds(replace(config, weights=str(tmp_path)))
+    with pytest.raises(ConfigError, match="training_seeds: expected different ones, got \\[1, 1\\]"):
+        replace(config, training_seeds=(1, 1))
+    with pytest.raises(ConfigError, match="at least one of planners"):
+        replace(config, data={})
+
+
+def test_the_command_lists_its_stages_and_refuses_other_seeds_than_numbers(tmp_path: Path) -> None:
+    out = ["--out", str(tmp_path / "out")]
+    listed = CliRunner().invoke(cli.app, ["train", "rounds", *out, "--dry-run", "--only", "arena-planner-recent"])
+    assert "[3/3] arena-planner-recent: predimem train planner" in listed.stdout, listed.output
+    refused = CliRunner().invoke(cli.app, ["train", "rounds", *out, "--seeds", "one"])
+    assert "--seeds: expected whole numbers" in str(refused.exception) and refused.exit_code != 0
