@@ -46,6 +46,7 @@ OTHERS = (
     ("arena_slips", "oracle-memory-skills-slips"),
     ("arena_slips", "predimem-skills-slips"),
 )
+SCRIPTS = (("arena_scripts", "oracle"), ("arena_scripts", "script"), ("arena_random", "random"))
 WINDOWS = {"window-1": "1", "window-2": "2", "full": "3", "window-5": "5", "window-8": "8"}
 CAPACITIES = {"keyframes-2": "2", "keyframes-4": "4", "keyframes-8": "8", "full": "unlimited"}
 LATENCIES = {"latency-0": "0", "full": "0.2", "latency-1": "1", "latency-2": "2", "latency-4": "4"}
@@ -103,13 +104,36 @@ def overall(which: Sequence[Which]) -> str:
 
 def weights(file: str, agent: str) -> tuple[str, str]:
     """The hashes of a row's planner and actor: what tells rows of older weights. `-` for one without weights."""
-    row = results_of(file)["provenance"]["rows"][agent]
+    row = results_of(file)["provenance"].get("rows", {}).get(agent)
+    if row is None:  # an agent without a config, such as the script
+        return "-", "-"
     return row["weights"].get(row["planner"], "-")[:8], row["weights"].get(row["actor"], "-")[:8]
 
 
 def by_category(which: Sequence[Which]) -> str:
     lines = ((f"`{one[1]}`", means(one)["n"] // 26, *(tsr(means(one, c)) for c in CATEGORIES)) for one in which)
     return markdown(("agent config", "episodes a task", *CATEGORIES), lines)
+
+
+def by_task(oracle: Which, script: Which) -> str:
+    """What each task allows, and what works in it without looking."""
+    head = (
+        "task",
+        "episodes",
+        "`oracle`, successes",
+        "`oracle`, mean steps",
+        "`script`, successes",
+        "`script`, CSR, %",
+    )
+    return markdown(head, (_task(name, oracle, script) for name in dict.fromkeys(r["task"] for r in episodes(oracle))))
+
+
+def _task(name: str, oracle: Which, script: Which) -> tuple[object, ...]:
+    best, blind = ([r for r in episodes(which) if r["task"] == name] for which in (oracle, script))
+    steps = sum(r["steps"] for r in best) / len(best)
+    shares = sum(r["stages_passed"] / r["stages_total"] for r in blind) / len(blind)
+    solved, blindly = (sum(r["status"] == "success" for r in records) for records in (best, blind))
+    return (name, len(best), solved, f"{steps:.0f}", blindly, f"{100 * shares:.0f}")
 
 
 def pairs(pairings: Sequence[tuple[Which, Which]]) -> str:
@@ -165,6 +189,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "planners": lambda: planner_figures([FULL, *SKILLS[:5]]),
     "others": lambda: overall(OTHERS),
     "others-pairs": lambda: pairs([OTHERS[0:2], OTHERS[2:4]]),
+    "scripts": lambda: overall(SCRIPTS),
+    "scripts-categories": lambda: by_category(SCRIPTS),
+    "scripts-tasks": lambda: by_task(*SCRIPTS[:2]),
     "windows": lambda: study("arena_windows", "timesteps", WINDOWS),
     "sizes": lambda: study("arena_sizes", "layers x MLP width", SIZES),
     "capacities": lambda: study("arena_studies", "keyframes", CAPACITIES),
