@@ -48,7 +48,9 @@ def _recipe(name: str) -> str:
     prefix = next((prefix for prefix in RECIPES if name.startswith(prefix)), "")
     family = RECIPES.get(prefix, "tiny")
     if name.endswith(OWN_ROUND):
-        return f"train {name.removesuffix(OWN_ROUND)} on with `predimem train rounds`, and put it there as {name}"
+        return (
+            f"train {name.removesuffix(OWN_ROUND)} on with `predimem train rounds` and put the result there as {name}"
+        )
     kind, _, rest = name.removeprefix(prefix).partition("-")
     if kind not in ("planner", "actor"):
         return "train them with `predimem train planner` and `predimem train actor`"
