@@ -16,7 +16,6 @@ from predimem.core.files import AtomicWrite
 
 EMBEDDED = Path(__file__).parents[1] / "weights"
 RECIPES = {"arena-": "arena", "mikasa-": "mikasa_touch"}  # how names of models begin, and names of their recipes
-OWN_ROUND = "-own-round"  # how names of planners end that were trained on with episodes that they drove themselves
 SHARDS = "model-*-of-*.safetensors"
 INSTRUCTIONS_FILE = "instructions.json"  # what a planner was trained on; it changes no answer
 
@@ -47,10 +46,6 @@ def _recipe(name: str) -> str:
     """The command that makes a model: `arena-planner-text` is made by configs/planner/arena_text.yaml."""
     prefix = next((prefix for prefix in RECIPES if name.startswith(prefix)), "")
     family = RECIPES.get(prefix, "tiny")
-    if name.endswith(OWN_ROUND):
-        return (
-            f"train {name.removesuffix(OWN_ROUND)} on with `predimem train rounds` and put the result there as {name}"
-        )
     kind, _, rest = name.removeprefix(prefix).partition("-")
     if kind not in ("planner", "actor"):
         return "train them with `predimem train planner` and `predimem train actor`"

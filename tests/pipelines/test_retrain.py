@@ -21,7 +21,7 @@ from datagen.dagger.config import PlannerDaggerConfig
 from datagen.vision_data.config import VisionDataConfig
 from predimem.core.config import ConfigError, from_dict, load_config
 from predimem.core.seeds import TRAINING_SEEDS
-from predimem.core.weight_files import OWN_ROUND, weights_folder
+from predimem.core.weight_files import weights_folder
 from predimem.evaluation.run.config import evaluation_settings
 from predimem.pipelines.own_tasks import StartConfig, start_of
 from predimem.pipelines.retrain import RetrainConfig, plan_stages
@@ -55,8 +55,7 @@ def test_each_stage_comes_after_what_it_needs(config: RetrainConfig) -> None:
 
 def test_it_makes_the_weights_of_every_agent(config: RetrainConfig) -> None:
     agents = evaluation_settings(ROOT / "configs" / "eval" / "arena.yaml", {}).agent_configs.values()
-    names = {name for agent in agents for name in agent.weights if not name.endswith(OWN_ROUND)}
-    assert names == {s.weights for s in plan_stages(config)} - {None}
+    assert {name for agent in agents for name in agent.weights} == {s.weights for s in plan_stages(config)} - {None}
 
 
 def test_who_drives_and_who_learns_from_what(config: RetrainConfig) -> None:
