@@ -25,6 +25,7 @@ class OwnRoundsConfig:
 
     planners: the name of its weights -> the recipe of its training.
     data: a name -> a config of DAgger data, of which each planner drives one set.
+    more_episodes: folders of older episodes, which all planners learn from as well, so that they are not forgotten.
     weights: the folder that holds the weights that they go on from; null: the shipped ones.
     actor: the folder of the low-level policy's weights, for data whose config names weights; null: as in the config.
     training_seeds: one training with each, on the same data. The first one's weights keep the planner's name, the
@@ -35,6 +36,7 @@ class OwnRoundsConfig:
 
     planners: dict[str, str]
     data: dict[str, str]
+    more_episodes: tuple[str, ...] = ()
     weights: str | None = None
     actor: str | None = None
     training_seeds: tuple[int, ...] = (0,)
@@ -69,7 +71,7 @@ def _round(config: OwnRoundsConfig, name: str) -> Iterable[Stage]:
         trained = name if seed == config.training_seeds[0] else f"{name}-seed-{seed}"
         changes = {
             "out": str(out / trained),
-            "episodes": [str(stage.result) for stage in data],
+            "episodes": [*(str(stage.result) for stage in data), *config.more_episodes],
             "continue_from": str(planner),
             "vision": {"directory": str(out / f"{name}-features"), "scenes": None},
             "seed": seed,

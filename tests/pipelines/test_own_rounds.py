@@ -61,6 +61,11 @@ def test_training_seeds_share_the_data(config: OwnRoundsConfig) -> None:
     assert first.result != second.result
 
 
+def test_older_episodes_are_learnt_from_as_well(config: OwnRoundsConfig) -> None:
+    stages = plan_own_rounds(replace(config, more_episodes=("runs/data/dagger",)))
+    assert all(stage.config["episodes"][2:] == ["runs/data/dagger"] for stage in stages if stage.kind == PLANNER)
+
+
 def test_an_actor_of_ones_own_moves_where_a_learned_one_does(config: OwnRoundsConfig) -> None:
     stages = {stage.name: stage.config for stage in plan_own_rounds(replace(config, actor="some/actor"))}
     assert stages["arena-planner-actor"]["low_level_policy"] == "some/actor"
