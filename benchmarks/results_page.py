@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
@@ -17,6 +16,7 @@ from typing import Any
 from benchmarks.mikasa_table import counts_of, table
 from predimem.evaluation.analysis.compact import episodes_of
 from predimem.evaluation.report.summary import compare, summarise_means
+from predimem.evaluation.run.config import read_results
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "results.md"
@@ -47,6 +47,12 @@ OTHERS = (
     ("arena_slips", "predimem-skills-slips"),
 )
 SCRIPTS = (("arena_scripts", "oracle"), ("arena_scripts", "script"), ("arena_random", "random"))
+OWN_ROUND = (
+    ("own_round_learned", "own-round"),
+    ("own_round_skills", "own-round-skills"),
+    ("own_round_slips", "own-round-skills-slips"),
+    ("own_round_slips", "predimem-skills-slips"),
+)
 WINDOWS = {"window-1": "1", "window-2": "2", "full": "3", "window-5": "5", "window-8": "8"}
 CAPACITIES = {"keyframes-2": "2", "keyframes-4": "4", "keyframes-8": "8", "full": "unlimited"}
 LATENCIES = {"latency-0": "0", "full": "0.2", "latency-1": "1", "latency-2": "2", "latency-4": "4"}
@@ -59,7 +65,7 @@ Which = tuple[str, str]  # a results file without its ending, an agent config of
 
 @cache
 def results_of(name: str) -> dict[str, Any]:
-    return json.loads((ROOT / "results" / f"{name}.json").read_text())
+    return read_results(ROOT / "results" / f"{name}.json")
 
 
 @cache
@@ -104,7 +110,7 @@ def overall(which: Sequence[Which]) -> str:
 
 def weights(file: str, agent: str) -> tuple[str, str]:
     """The hashes of a row's planner and actor: what tells rows of older weights. `-` for one without weights."""
-    row = results_of(file)["provenance"].get("rows", {}).get(agent)
+    row = results_of(file)["provenance"].get("agent_configs", {}).get(agent)
     if row is None:  # an agent without a config, such as the script
         return "-", "-"
     return row["weights"].get(row["planner"], "-")[:8], row["weights"].get(row["actor"], "-")[:8]
@@ -117,23 +123,17 @@ def by_category(which: Sequence[Which]) -> str:
 
 def by_task(oracle: Which, script: Which) -> str:
     """What each task allows, and what works in it without looking."""
-    head = (
-        "task",
-        "episodes",
-        "`oracle`, successes",
-        "`oracle`, mean steps",
-        "`script`, successes",
-        "`script`, CSR, %",
-    )
+    figures = ("`oracle`, successes", "`oracle`, mean steps", "`script`, successes", "`script`, CSR, %")
+    head = ("task", "episodes", *figures)
     return markdown(head, (_task(name, oracle, script) for name in dict.fromkeys(r["task"] for r in episodes(oracle))))
 
 
 def _task(name: str, oracle: Which, script: Which) -> tuple[object, ...]:
     best, blind = ([r for r in episodes(which) if r["task"] == name] for which in (oracle, script))
     steps = sum(r["steps"] for r in best) / len(best)
-    shares = sum(r["stages_passed"] / r["stages_total"] for r in blind) / len(blind)
+    blind_csr = summarise_means(blind, [script[1]], [name])[script[1]]["csr"]
     solved, blindly = (sum(r["status"] == "success" for r in records) for records in (best, blind))
-    return (name, len(best), solved, f"{steps:.0f}", blindly, f"{100 * shares:.0f}")
+    return (name, len(best), solved, f"{steps:.0f}", blindly, f"{100 * blind_csr:.0f}")
 
 
 def pairs(pairings: Sequence[tuple[Which, Which]]) -> str:
@@ -189,6 +189,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "planners": lambda: planner_figures([FULL, *SKILLS[:5]]),
     "others": lambda: overall(OTHERS),
     "others-pairs": lambda: pairs([OTHERS[0:2], OTHERS[2:4]]),
+    "own-round": lambda: overall(OWN_ROUND),
+    "own-round-pairs": lambda: pairs([(FULL, OWN_ROUND[0]), (WITH_SKILLS, OWN_ROUND[1]), (OWN_ROUND[3], OWN_ROUND[2])]),
     "scripts": lambda: overall(SCRIPTS),
     "scripts-categories": lambda: by_category(SCRIPTS),
     "scripts-tasks": lambda: by_task(*SCRIPTS[:2]),

@@ -19,6 +19,14 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Train the planner (S2), the actor (S1), or both for the arena.")
 
+StagesOut = Annotated[
+    str | None, typer.Option(help="Folder for everything that the command writes; default: as in the config.")
+]
+OnlyStages = Annotated[
+    str, typer.Option(help="Only run these stages, or kinds of stages, and what they need; comma-separated.")
+]
+ListStages = Annotated[bool, typer.Option("--dry-run", help="Only print the stages, and whether they are done.")]
+
 
 @app.command("planner")
 def train_planner(
@@ -72,15 +80,9 @@ def train_arena(
     weights: Annotated[
         str | None, typer.Option(help="With --continue: the folder of the weights; default: the shipped ones.")
     ] = None,
-    out: Annotated[
-        str | None, typer.Option(help="Folder for everything that the command writes; default: as in the config.")
-    ] = None,
-    only: Annotated[
-        str, typer.Option(help="Only run these stages, or kinds of stages, and what they need; comma-separated.")
-    ] = "",
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only print the stages, and whether they are done.")
-    ] = False,
+    out: StagesOut = None,
+    only: OnlyStages = "",
+    dry_run: ListStages = False,
 ) -> None:
     """Generate all data, and train all models that play the arena.
 
@@ -115,15 +117,9 @@ def train_own_rounds(
         str | None,
         typer.Option(help="Training seeds, comma-separated; default: as in the config."),
     ] = None,
-    out: Annotated[
-        str | None, typer.Option(help="Folder for everything that the command writes; default: as in the config.")
-    ] = None,
-    only: Annotated[
-        str, typer.Option(help="Only run these stages, or kinds of stages, and what they need; comma-separated.")
-    ] = "",
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only print the stages, and whether they are done.")
-    ] = False,
+    out: StagesOut = None,
+    only: OnlyStages = "",
+    dry_run: ListStages = False,
 ) -> None:
     """Train planners on, each with DAgger episodes that it drove itself.
 

@@ -16,9 +16,17 @@ from predimem.agent.config import ORACLE, SKILLS
 from predimem.core.config import ConfigError, merged, read_yaml, tasks_as_text, to_dict
 from predimem.core.seeds import check_training_seeds
 from predimem.pipelines.own_tasks import StartConfig, located, with_words_of
-from predimem.pipelines.stage import ACTOR, PLANNER, Stage, command_stage, data_stage
+from predimem.pipelines.stage import (
+    ACTOR,
+    ACTOR_DATA,
+    DAGGER,
+    PLANNER,
+    VISION_DATA,
+    Stage,
+    command_stage,
+    data_stage,
+)
 
-VISION_DATA, ACTOR_DATA, DAGGER = "vision-data", "actor-data", "dagger"  # names of stages, the last one with a number
 REHEARSAL = "rehearsal"
 
 

@@ -12,7 +12,8 @@ from planner.prompt import follow_memory
 from predimem.core.config import ConfigError, merged
 
 DATA, PLANNER, ACTOR = "data", "planner", "actor"  # kinds of stages
-FORMER_STAGES = {"scenes": "vision-data", "skills": "actor-data", "practice": "dagger"}
+VISION_DATA, ACTOR_DATA, DAGGER = "vision-data", "actor-data", "dagger"  # names of stages, the last one with a number
+FORMER_STAGES = {"scenes": VISION_DATA, "skills": ACTOR_DATA, "practice": DAGGER}
 
 
 class Training(Protocol):
