@@ -13,6 +13,7 @@ from datagen.dagger.agent import check_models
 from datagen.dagger.config import PlannerDaggerConfig
 from datagen.demos.config import GenerationConfig
 from datagen.demos.edited_cues import EditedCuesConfig, EditedCuesWorker
+from datagen.demos.edited_robomme import EditedRobommeConfig, EditedRobommeWorker
 from datagen.demos.mikasa import CollectConfig, ExpertWorker, write_summary
 from datagen.demos.robomme import RobommeDataConfig
 from datagen.former_names import todays_kind
@@ -28,6 +29,7 @@ KINDS: dict[str, Any] = {
     "mikasa": CollectConfig,
     "edited_cues": EditedCuesConfig,
     "robomme": RobommeDataConfig,
+    "edited_robomme": EditedRobommeConfig,
     "actor_data": ActorDataConfig,
     "dagger": PlannerDaggerConfig,
     "vision_data": VisionDataConfig,
@@ -68,6 +70,8 @@ def make_worker(config: Any) -> Worker:
         return ExpertWorker(config)
     if isinstance(config, EditedCuesConfig):
         return EditedCuesWorker(config)
+    if isinstance(config, EditedRobommeConfig):
+        return EditedRobommeWorker(config)
     if isinstance(config, ActorDataConfig):
         from datagen.actor_data.worker import ActorDataWorker
 

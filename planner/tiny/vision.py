@@ -31,7 +31,7 @@ from predimem.core.files import AtomicWrite, write_json
 WEIGHTS, REPORT = "vision.safetensors", "vision.json"
 _LATER = {  # fields older reports lack
     **{"step_weight": 0.0, "scenes": None, "scene_share": 0.5, "scene_weight": 1.0},
-    **{"cell_weight": 4.0, "from_planner": None},
+    **{"cell_weight": 4.0, "from_planner": None, "spot_weight": 0.0},
 }
 
 
@@ -64,7 +64,9 @@ def pretrain_tower(
     palette = fit_palette(frames[rng.permutation(len(frames))[:400]], config.palette_size)
     vision: Any = tower.config
     targets = CellTargets(palette, vision.patch_size * vision.spatial_merge_size, config.present_pixels)
-    readouts = nn.ModuleList(CellReadout(vision.out_hidden_size, len(palette)) for _ in range(levels(vision)))
+    readouts = nn.ModuleList(
+        CellReadout(vision.out_hidden_size, len(palette), config.spot_weight) for _ in range(levels(vision))
+    )
     if labels is not None:
         features = labels.cameras * levels(vision) * cells(vision, frames) * vision.out_hidden_size
         readouts.append(StepReadout(features, labels))

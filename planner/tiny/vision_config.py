@@ -14,6 +14,8 @@ class VisionConfig:
         `directory` holds features alone, and the other fields do not count.
     palette_size: how many colours the palette has.
     present_pixels: a colour counts as present in a cell from this many pixels on.
+    spot_weight: the weight of which colours are present where in a cell, in its 4 x 4 spots. With 0 a tower need not
+        know where in a cell a small thing is, as labels that name places ask.
     steps, batch_size, learning_rate, seed: as usual.
     shift_pixels: frames are moved by up to this many pixels.
     max_frames: how many frames are used; they are drawn at random.
@@ -31,6 +33,7 @@ class VisionConfig:
     from_planner: str | None = None
     palette_size: int = 32
     present_pixels: int = 5
+    spot_weight: float = 0.0
     steps: int = 900
     batch_size: int = 32
     learning_rate: float = 2e-3

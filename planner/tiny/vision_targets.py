@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 _LEVELS = 32  # colours are binned to 5 bits a channel
+SPOTS = 4  # a cell has so many rows and columns of spots
 
 
 def sample_frames(episodes: Sequence[Any], cameras: Sequence[str], limit: int, rng: np.random.Generator) -> np.ndarray:
@@ -61,18 +62,36 @@ class CellTargets:
     def __call__(self, frames: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """uint8 [N, 3, H, W] -> per cell, row-major: thumbnails [N, cells, 48] in -1..1, log counts
         [N, cells, K], presence [N, cells, K] (0 or 1)."""
-        count, _, height, width = frames.shape
-        rows, columns = height // self._cell, width // self._cell
+        count = len(frames)
+        rows, columns = self._shape(frames)
         small = F.avg_pool2d(frames.float() / 127.5 - 1.0, self._cell // 4)
         small = small.view(count, 3, rows, 4, columns, 4).permute(0, 2, 4, 1, 3, 5)
-        bins = frames.long() // (256 // _LEVELS)
-        colour = self._table[(bins[:, 0] * _LEVELS + bins[:, 1]) * _LEVELS + bins[:, 2]]
-        colour = colour.view(count, rows, self._cell, columns, self._cell).permute(0, 1, 3, 2, 4)
-        colour = colour.reshape(count, rows * columns, -1)
-        counts = torch.zeros(count, rows * columns, self._size)
-        counts.scatter_add_(2, colour, torch.ones_like(colour, dtype=torch.float32))
+        colour = self._colours(frames).view(count, rows, self._cell, columns, self._cell).permute(0, 1, 3, 2, 4)
+        counts = self._counts(colour.reshape(count, rows * columns, -1))
         present = (counts >= self._present).float()
         return small.reshape(count, rows * columns, 48), torch.log1p(counts), present
+
+    def in_spots(self, frames: Tensor) -> Tensor:
+        """uint8 [N, 3, H, W] -> presence in each of a cell's spots, row-major, [N, cells, SPOTS^2 K] (0 or 1)."""
+        count, side = len(frames), self._cell // SPOTS
+        rows, columns = self._shape(frames)
+        colour = self._colours(frames).view(count, rows, SPOTS, side, columns, SPOTS, side)
+        counts = self._counts(colour.permute(0, 1, 4, 2, 5, 3, 6).reshape(count, -1, side * side))
+        return (counts >= self._present).float().view(count, rows * columns, -1)
+
+    def _shape(self, frames: Tensor) -> tuple[int, int]:
+        """(rows, columns) of cells"""
+        return frames.shape[2] // self._cell, frames.shape[3] // self._cell
+
+    def _colours(self, frames: Tensor) -> Tensor:
+        """int64 [N, H, W]: the palette's colours of uint8 [N, 3, H, W]."""
+        bins = frames.long() // (256 // _LEVELS)
+        return self._table[(bins[:, 0] * _LEVELS + bins[:, 1]) * _LEVELS + bins[:, 2]]
+
+    def _counts(self, colour: Tensor) -> Tensor:
+        """[N, cells, K]: how many pixels of each of these cells, int64 [N, cells, pixels], have which colour."""
+        counts = torch.zeros(*colour.shape[:2], self._size)
+        return counts.scatter_add_(2, colour, torch.ones_like(colour, dtype=torch.float32))
 
 
 def _nearest(colours: np.ndarray, centres: np.ndarray) -> np.ndarray:

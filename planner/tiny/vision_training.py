@@ -15,6 +15,7 @@ from planner.tiny.vision_config import VisionConfig
 from planner.tiny.vision_features import merged_features, timestep_features
 from planner.tiny.vision_readout import StepLabels, by_timestep
 from planner.tiny.vision_scenes import SceneReadout, Scenes, scene_report
+from planner.tiny.vision_targets import SPOTS
 from predimem.core.files import AtomicWrite
 from predimem.core.progress import Bar
 
@@ -22,16 +23,30 @@ CHECKPOINT = "vision.partial.pt"
 
 
 class CellReadout(nn.Module):
-    """Linear readouts of the targets from one set of merged features."""
+    """Linear readouts of the targets from one set of merged features.
 
-    def __init__(self, width: int, palette_size: int):
+    spot_weight: that of what each spot of a cell holds; 0 where it is not read.
+    """
+
+    def __init__(self, width: int, palette_size: int, spot_weight: float = 0.0):
         super().__init__()
+        self._spot_weight = spot_weight
         self.thumbnail = nn.Linear(width, 48)
         self.log_counts = nn.Linear(width, palette_size)
         self.present = nn.Linear(width, palette_size)
+        if spot_weight > 0:
+            self.in_spots = nn.Linear(width, SPOTS**2 * palette_size)
 
-    def loss(self, features: Tensor, targets: tuple[Tensor, Tensor, Tensor], rarity: Tensor) -> Tensor:
+    def loss(
+        self, features: Tensor, targets: tuple[Tensor, Tensor, Tensor], rarity: Tensor, in_spots: Tensor | None = None
+    ) -> Tensor:
+        """rarity: [K]. in_spots: as `CellTargets.in_spots` gives it, where it is read."""
         thumbnail, log_counts, present = targets
+        if in_spots is not None:
+            weight = rarity.repeat(SPOTS**2)
+            spots = F.binary_cross_entropy_with_logits(self.in_spots(features), in_spots, pos_weight=weight)
+        else:
+            spots = features.new_zeros(())
         presence = F.binary_cross_entropy_with_logits(
             self.present(features), present, pos_weight=rarity, reduction="mean"
         )
@@ -39,6 +54,7 @@ class CellReadout(nn.Module):
             F.mse_loss(self.thumbnail(features), thumbnail)
             + 0.1 * F.mse_loss(self.log_counts(features), log_counts)
             + presence
+            + self._spot_weight * spots
         )
 
 
@@ -101,7 +117,8 @@ class TowerTrainer:
             group["lr"] = config.learning_rate * warm_up * max(0.02, decay)
         features = merged_features(self.tower, self.image_processor, batch)
         targets = self.targets(batch)
-        losses = [r.loss(f, targets, rarity) for r, f in zip(self.readouts, features, strict=False)]
+        in_spots = self.targets.in_spots(batch) if config.spot_weight > 0 else None
+        losses = [r.loss(f, targets, rarity, in_spots) for r, f in zip(self.readouts, features, strict=False)]
         loss = losses[0] + 0.5 * torch.stack(losses[1:]).sum() if losses[1:] else losses[0]
         if self.labels is not None:
             steps = index[:: self.labels.cameras] // self.labels.cameras

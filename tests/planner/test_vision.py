@@ -7,9 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional as F
 
 from planner.tiny.vision import pretrain_tower
 from planner.tiny.vision_config import VisionConfig
+from planner.tiny.vision_features import merged_features
 from planner.tiny.vision_readout import StepReadout, sample_steps
 from planner.tiny.vision_targets import CellTargets, fit_palette, sample_frames
 from planner.tiny.vision_training import embed_patches
@@ -39,6 +41,42 @@ def test_targets_by_hand():
     small = thumbnails[0, 2].view(3, 4, 4)  # 8 x 8 px a piece: a quarter of the piece (1, 0) is red
     assert small[:, 1, 0].tolist() == pytest.approx([-1 + 2 / 4, -1, -1])
     assert small.sum() == pytest.approx(-48 + 2 / 4)
+
+
+def test_spots_by_hand():
+    palette = np.array([[4.0, 4.0, 4.0], [252.0, 4.0, 4.0]], np.float32)
+    frame = torch.zeros(1, 3, 64, 64, dtype=torch.uint8)
+    frame[0, 0, 40:44, 16:20] = 255  # 16 red pixels in the lower left cell, second row and third column of its spots
+    spots = CellTargets(palette, cell=32, present_pixels=16).in_spots(frame).view(2, 2, 4, 4, 2)
+    assert (spots[..., 1].nonzero() == torch.tensor([[1, 0, 1, 2]])).all()
+    assert spots[..., 0].all()
+
+
+def test_a_tower_learns_where_in_a_cell_a_small_thing_is(processor, tmp_path):
+    """The readout of spots is trained: its loss on held-out frames falls."""
+    rng = np.random.default_rng(0)
+    frames = np.full((48, 64, 64, 3), 120, np.uint8)
+    for frame, (row, column) in zip(frames, rng.integers(0, 56, (48, 2)), strict=True):
+        frame[row : row + 8, column : column + 8] = (250, 0, 0)
+    trained = {}
+    for steps in (1, 60):
+        config = replace(CONFIG, steps=steps, spot_weight=5.0, palette_size=2, batch_size=16, present_pixels=16)
+        torch.manual_seed(0)
+        tower = make_model(processor).visual
+        pretrain_tower(tower, processor.image_processor, frames[:40], frames[40:], config, tmp_path / str(steps))
+        targets = CellTargets(fit_palette(frames, 2), 32, 16)
+        trained[steps] = spot_error(tower, processor.image_processor, targets, frames)
+    assert trained[60] < 0.8 * trained[1]
+
+
+def spot_error(tower, image_processor, targets: CellTargets, frames: np.ndarray) -> float:
+    """Mean squared error of a ridge regression from the features to the spots, on frames it was not fitted to."""
+    batch = torch.from_numpy(frames).permute(0, 3, 1, 2)
+    features = merged_features(tower, image_processor, batch)[0].detach()
+    x, y = F.pad(features, (0, 1), value=1.0), targets.in_spots(batch)
+    fitted, tested = x[:40].flatten(0, 1), x[40:].flatten(0, 1)
+    weights = torch.linalg.solve(fitted.T @ fitted + 0.1 * torch.eye(fitted.shape[1]), fitted.T @ y[:40].flatten(0, 1))
+    return float(((tested @ weights - y[40:].flatten(0, 1)) ** 2).mean())
 
 
 @pytest.fixture
