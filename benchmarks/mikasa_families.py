@@ -27,6 +27,7 @@ from predimem.envs.mikasa.expert import expert
 from predimem.envs.mikasa.families.registry import family_of
 from predimem.envs.mikasa.suite import MikasaEnvironment, benchmark_version, tasks
 from predimem.evaluation.analysis.metrics import wilson_interval
+from predimem.evaluation.run.machine import machine, revision
 
 FIRST_SEED = 900_000
 LEARNED = Path(__file__).with_name("mikasa_learned.yaml")
@@ -143,7 +144,8 @@ def page(seeds: range, journal: Journal) -> str:
     scripted = sum(family_of(task) is not None for task in names)
     return f"""# MIKASA-Robo's tasks
 
-Made with `python -m benchmarks.mikasa_families` ({benchmark_version()}). {running} of the {len(names)} tasks of the
+Made with `python -m benchmarks.mikasa_families` ({benchmark_version()}) on {machine()["cores"]} cores of an
+{machine()["cpu"]}, revision {(revision()[0] or "unknown")[:7]}. {running} of the {len(names)} tasks of the
 suite run here, and a script plays {scripted} of them. The script knows the simulator's true state and is told the true
 subtask; the seeds are {seeds[0]} to {seeds[-1]}, and nothing is rendered. **Steps** are those after which an episode
 ends, **median steps** those after which the script has succeeded. In Remember*-Long the suite also counts a touch of

@@ -48,10 +48,10 @@ def table(counts: Counts, agents: Sequence[str]) -> str:
 def _task_line(task: str, cells: dict[str, tuple[int, int]], agents: Sequence[str]) -> list[str]:
     best = next(iter(published(task)), None)
     figures = [f"{best.success:.2f}", best.method] if best else ["", ""]
-    return [_short(task), *(_rate(*cells[agent]) if agent in cells else "" for agent in agents), *figures]
+    return [_short(task), *(rate(*cells[agent]) if agent in cells else "" for agent in agents), *figures]
 
 
-def _rate(won: int, n: int) -> str:
+def rate(won: int, n: int) -> str:
     interval = wilson_interval(won, n)
     return f"{won}/{n} [{interval.low:.2f}, {interval.high:.2f}]"
 

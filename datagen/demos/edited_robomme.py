@@ -35,8 +35,8 @@ BRIGHT = 60  # of 255: a cube's own channel is brighter than that
 CHANGED = 12  # of 255, in one channel: a pixel that is not the table's
 TABLES = 41  # so many first images show the empty table as their median
 PURE = 0.3  # a cube's other channels are darker than this part of its own; the wooden table's are not
-MIRRORED = ("VideoUnmask", "ButtonUnmask", "ButtonUnmaskSwap", "PickHighlight", "PickXtimes", "BinFill")
-RECOLOURED = MIRRORED[:-1]  # BinFill puts cubes into the bin in the order in which RoboMME names their colours
+RECOLOURED = ("VideoUnmask", "ButtonUnmask", "ButtonUnmaskSwap", "PickHighlight", "PickXtimes")
+MIRRORED = (*RECOLOURED, "BinFill", "MoveCube")  # BinFill takes colours in RoboMME's order; MoveCube names none
 _WORD = re.compile(rf"\b({'|'.join(COLOURS)})\b")
 _COLUMN = re.compile(r"column \d+")
 
@@ -47,8 +47,8 @@ class EditedRobommeConfig:
 
     sources: a folder of RoboMME's episodes.
     out: the folder of the edited ones. An edited episode has the seed of its source, so that training holds both out.
-    copies: how many edited episodes are made of each, every one with another edit. BinFill has one edit, the others
-        have eleven.
+    copies: how many edited episodes are made of each, every one with another edit. BinFill and MoveCube have one edit,
+        the others eleven.
     tasks: those whose episodes are edited; empty: all that can be.
     """
 

@@ -1,0 +1,46 @@
+"""The success of planners on RoboMME's tasks beside published figures, from a results file.
+
+    python -m benchmarks.robomme_table results/robomme.json
+
+`benchmarks/results_page.py` writes the same table into docs/results.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.mikasa_table import Counts, counts_of, rate
+from predimem.envs.robomme.published import published
+from predimem.evaluation.run.config import read_results
+
+AGENTS = (
+    "oracle-memory-skills",
+    "predimem-skills",
+    "native-video-skills",
+    "framesamp-skills",
+    "no-keyframes-skills",
+)
+BESIDE = ("MemER (keyframes)", "FrameSamp+Modul", "π0.5")
+
+
+def table(counts: Counts, agents: Sequence[str] = AGENTS) -> str:
+    """A line a task, and one for their unweighted mean; published figures are shares of 50 episodes a run."""
+    head = ["task", *(f"`{agent}`" for agent in agents), *BESIDE]
+    lines = [[task, *(rate(*cells[agent]) for agent in agents), *_published(task)] for task, cells in counts.items()]
+    means = (sum(cells[agent][0] / cells[agent][1] for cells in counts.values()) / len(counts) for agent in agents)
+    beside = ([float(_published(task)[i]) for task in counts] for i in range(len(BESIDE)))
+    lines.append(["mean", *(f"{mean:.2f}" for mean in means), *(f"{sum(row) / len(row):.2f}" for row in beside)])
+    return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---", *["---:"] * (len(head) - 1)], *lines))
+
+
+def _published(task: str) -> list[str]:
+    figures = {row.method: row.success for row in published(task)}
+    return [f"{figures[method]:.2f}" for method in BESIDE]
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("results", type=Path, help="a results file of `predimem eval --benchmark robomme`")
+    print(table(counts_of(read_results(parser.parse_args().results))))
