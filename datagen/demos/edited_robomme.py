@@ -4,7 +4,7 @@ Which container hides which colour is drawn anew in each scene, and rendering a 
 episode the cubes have exchanged their colours, so that the same scene has another answer; in a mirrored one all that
 stands or moves on the table has changed sides. Instruction and labels follow.
 
-States and actions are those of the source, so that edited episodes are for planners only.
+Edited episodes are for planners only: they have the front images, and the states and actions of their source.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ class EditedRobommeConfig:
     """Which episodes are made of which.
 
     sources: a folder of RoboMME's episodes.
-    out: the folder of the edited ones. An edited episode has the seed of its source, so that training holds both out.
+    out: the folder of the edited ones. An edited episode has the seed of its source, so that training holds both out;
+        the second copy and those after it lie in folders of their own therein.
     copies: how many edited episodes are made of each, every one with another edit. BinFill and MoveCube have one edit,
         the others eleven.
     tasks: those whose episodes are edited; empty: all that can be.
@@ -81,17 +82,16 @@ class Edit:
     mirrored: bool
     order: tuple[int, int, int]
 
-    def image(self, image: np.ndarray, table: np.ndarray | None) -> np.ndarray:
-        """uint8 [H, W, 3] -> uint8 [H, W, 3]. table: the same view without things, which is not mirrored, if known."""
-        highest, second = np.sort(image, axis=-1)[..., :0:-1].transpose(2, 0, 1).astype(float)
+    def images(self, images: np.ndarray, table: np.ndarray) -> np.ndarray:
+        """uint8 [N, H, W, 3] -> uint8 [N, H, W, 3]. table: the same view without things, uint8 [H, W, 3]."""
+        highest = images.max(-1).astype(int)
+        second = images.sum(-1, dtype=int) - highest - images.min(-1)
         cube = (highest > BRIGHT) & (second < PURE * highest)
-        edited = np.where(cube[..., None], image[..., list(self.order)], image)
+        edited = np.where(cube[..., None], images[..., list(self.order)], images)
         if not self.mirrored:
             return edited
-        if table is None:
-            return edited[:, ::-1]
-        thing = (np.abs(edited.astype(int) - table).max(-1) > CHANGED)[:, ::-1]
-        return np.where(thing[..., None], edited[:, ::-1], table)
+        thing = np.abs(edited.astype(np.int16) - table).max(-1) > CHANGED
+        return np.where(thing[:, :, ::-1, None], edited[:, :, ::-1], table)
 
     def words(self, text: str) -> str:
         """Of an instruction or a label."""
@@ -115,8 +115,8 @@ class EditedRobommeWorker:
         edits = edits_of(source)
         drawn = [edits[index] for index in rng.permutation(len(edits))[: self._config.copies]]
         for number, edit in enumerate(drawn, 1):
-            path = episode_path(f"{self._config.out}/{number}", job.task, job.seed)
-            save_episode(path, edited(source, edit, self._table()))
+            folder = self._config.out if number == 1 else f"{self._config.out}/copy_{number}"
+            save_episode(episode_path(folder, job.task, job.seed), edited(source, edit, self._table()))
         return Outcome(job.task, job.seed, True, "", len(source), round(time.perf_counter() - began_s, 3))
 
     def close(self) -> None:
@@ -133,16 +133,12 @@ def edits_of(episode: Episode) -> list[Edit]:
 
 def edited(episode: Episode, edit: Edit, table: np.ndarray) -> Episode:
     """table: uint8 [H, W, 3], the front view of the empty table."""
-    tables = {FRONT: table}
-    images = {
-        camera: Frames(np.stack([edit.image(image, tables.get(camera)) for image in frames.images]), frames.rows)
-        for camera, frames in episode.images.items()
-    }
+    front = episode.images[FRONT]
     return replace(
         episode,
         instruction=edit.words(episode.instruction),
         goal=edit.words(episode.goal),
-        images=images,
+        images={FRONT: Frames(edit.images(np.stack(list(front.images)), table), front.rows)},
         subtasks=tuple(replace(span, label=edit.words(span.label)) for span in episode.subtasks),
         metadata={**episode.metadata, "edit": {"mirrored": edit.mirrored, "channels": list(edit.order)}},
     )
