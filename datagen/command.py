@@ -15,6 +15,7 @@ from datagen.demos.config import GenerationConfig
 from datagen.demos.edited_cues import EditedCuesConfig, EditedCuesWorker
 from datagen.demos.edited_robomme import EditedRobommeConfig, EditedRobommeWorker
 from datagen.demos.mikasa import CollectConfig, ExpertWorker, write_summary
+from datagen.demos.moved_robomme import MovedRobommeConfig, MovedRobommeWorker
 from datagen.demos.robomme import RobommeDataConfig
 from datagen.former_names import todays_kind
 from datagen.generation import run_generation
@@ -30,6 +31,7 @@ KINDS: dict[str, Any] = {
     "edited_cues": EditedCuesConfig,
     "robomme": RobommeDataConfig,
     "edited_robomme": EditedRobommeConfig,
+    "moved_robomme": MovedRobommeConfig,
     "actor_data": ActorDataConfig,
     "dagger": PlannerDaggerConfig,
     "vision_data": VisionDataConfig,
@@ -72,6 +74,8 @@ def make_worker(config: Any) -> Worker:
         return EditedCuesWorker(config)
     if isinstance(config, EditedRobommeConfig):
         return EditedRobommeWorker(config)
+    if isinstance(config, MovedRobommeConfig):
+        return MovedRobommeWorker(config)
     if isinstance(config, ActorDataConfig):
         from datagen.actor_data.worker import ActorDataWorker
 

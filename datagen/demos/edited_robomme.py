@@ -84,14 +84,10 @@ class Edit:
 
     def images(self, images: np.ndarray, table: np.ndarray) -> np.ndarray:
         """uint8 [N, H, W, 3] -> uint8 [N, H, W, 3]. table: the same view without things, uint8 [H, W, 3]."""
-        highest = images.max(-1).astype(int)
-        second = images.sum(-1, dtype=int) - highest - images.min(-1)
-        cube = (highest > BRIGHT) & (second < PURE * highest)
-        edited = np.where(cube[..., None], images[..., list(self.order)], images)
+        edited = recoloured(images, self.order)
         if not self.mirrored:
             return edited
-        thing = np.abs(edited.astype(np.int16) - table).max(-1) > CHANGED
-        return np.where(thing[:, :, ::-1, None], edited[:, :, ::-1], table)
+        return np.where(things(edited, table)[:, :, ::-1, None], edited[:, :, ::-1], table)
 
     def words(self, text: str) -> str:
         """Of an instruction or a label."""
@@ -101,12 +97,29 @@ class Edit:
         return text
 
 
+def cubes(images: np.ndarray) -> np.ndarray:
+    """uint8 [..., H, W, 3] -> bool [..., H, W]: what has the pure colour of a cube."""
+    highest = images.max(-1).astype(int)
+    second = images.sum(-1, dtype=int) - highest - images.min(-1)
+    return (highest > BRIGHT) & (second < PURE * highest)
+
+
+def recoloured(images: np.ndarray, order: tuple[int, int, int]) -> np.ndarray:
+    """uint8 [..., H, W, 3] -> uint8 [..., H, W, 3]: channel k of a cube becomes channel `order[k]`."""
+    return np.where(cubes(images)[..., None], images[..., list(order)], images)
+
+
+def things(images: np.ndarray, table: np.ndarray) -> np.ndarray:
+    """uint8 [N, H, W, 3] -> bool [N, H, W]: what is not the table, uint8 [H, W, 3]."""
+    return np.abs(images.astype(np.int16) - table).max(-1) > CHANGED
+
+
 class EditedRobommeWorker:
     """A `predimem.jobs.tasks.Worker`."""
 
     def __init__(self, config: EditedRobommeConfig):
         self._config = config
-        self._table = cache(lambda: _empty_table(config.sources))
+        self._table = cache(lambda: empty_table(config.sources))
 
     def play(self, job: Job) -> Outcome:
         began_s = time.perf_counter()
@@ -115,12 +128,16 @@ class EditedRobommeWorker:
         edits = edits_of(source)
         drawn = [edits[index] for index in rng.permutation(len(edits))[: self._config.copies]]
         for number, edit in enumerate(drawn, 1):
-            folder = self._config.out if number == 1 else f"{self._config.out}/copy_{number}"
-            save_episode(episode_path(folder, job.task, job.seed), edited(source, edit, self._table()))
+            save_episode(copy_path(self._config.out, number, job), edited(source, edit, self._table()))
         return Outcome(job.task, job.seed, True, "", len(source), round(time.perf_counter() - began_s, 3))
 
     def close(self) -> None:
         pass
+
+
+def copy_path(out: str, number: int, job: Job) -> Path:
+    """The file of an edited episode. The first copy, number 1, lies where `predimem datagen` looks for it."""
+    return episode_path(out if number == 1 else f"{out}/copy_{number}", job.task, job.seed)
 
 
 def edits_of(episode: Episode) -> list[Edit]:
@@ -144,7 +161,7 @@ def edited(episode: Episode, edit: Edit, table: np.ndarray) -> Episode:
     )
 
 
-def _empty_table(sources: str) -> np.ndarray:
+def empty_table(sources: str) -> np.ndarray:
     """uint8 [H, W, 3]: nothing stands at the same place in half of the episodes."""
     paths = list_episodes(sources)
     chosen = paths[:: max(1, len(paths) // TABLES)]

@@ -1,0 +1,212 @@
+"""More scenes of RoboMME for planners, without rendering: its containers stand elsewhere.
+
+A few dozen rendered scenes are learned by heart, with the cell of each answer, even where cubes exchange their colours.
+Here each container of a scene, with the cube under it, moves to another place of the table by whole cells of the grid
+that labels name, so that the label of the new place is known. The robot and the button stay where they are.
+
+An episode ends soon after it is due to choose, before the arm heads for a container; it is for planners only.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+import zlib
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import numpy as np
+from scipy import ndimage
+
+from datagen.demos.edited_robomme import Edit, copy_path, cubes, empty_table, recoloured, things
+from datagen.generation import check_at_least
+from predimem.core.episode_folder import episode_path, list_episodes
+from predimem.core.episode_reader import load_episode
+from predimem.core.episode_writer import save_episode
+from predimem.core.episodes import Episode, SubtaskSpan
+from predimem.core.frames import Frames
+from predimem.envs.robomme.labels import FRONT, GRID, cell_in
+from predimem.jobs.tasks import Job, Outcome
+
+TASKS = ("VideoUnmask", "ButtonUnmask")
+AFTER_STEPS = 15  # so long the arm takes to leave for a container, and no longer
+REACH = 1.5  # cells from the middle of a container; its pixels are no farther
+CLEAR = 2.1  # cells between the middles of things that stand side by side
+WHERE = np.array([[4.4, 4.4], [9.6, 11.6]])  # (row, column): the part of the table on which RoboMME puts containers
+TRIES = 200
+
+
+@dataclass(frozen=True)
+class MovedRobommeConfig:
+    """Which scenes are made of which.
+
+    sources: a folder of RoboMME's episodes. Those of VideoUnmask and ButtonUnmask are used in which the containers can
+        be told apart in the images.
+    out: the folder of the new ones, laid out as that of `EditedRobommeConfig`.
+    copies: how many are made of each.
+    """
+
+    may_differ: ClassVar[tuple[str, ...]] = ("out", "copies")
+
+    kind: Literal["moved_robomme"] = "moved_robomme"
+    sources: str = "runs/data/robomme/skills"
+    out: str = "runs/data/robomme/moved"
+    copies: int = 12
+
+    def __post_init__(self) -> None:
+        check_at_least(self, 1, "copies")
+
+    def jobs(self) -> list[Job]:
+        """Raises EpisodeError where there is no episode."""
+        found = [(path.parent.name, int(path.stem.removeprefix("seed"))) for path in list_episodes(self.sources)]
+        return [Job(task, seed) for task, seed in found if task in TASKS]
+
+    def for_workers(self) -> MovedRobommeConfig:
+        return replace(self, sources=str(Path(self.sources).resolve()))
+
+
+class MovedRobommeWorker:
+    """A `predimem.jobs.tasks.Worker`."""
+
+    def __init__(self, config: MovedRobommeConfig):
+        self._config = config
+        self._table = cache(lambda: empty_table(config.sources))
+
+    def play(self, job: Job) -> Outcome:
+        began_s = time.perf_counter()
+        source = load_episode(episode_path(self._config.sources, job.task, job.seed))
+        rng = np.random.default_rng([job.seed, zlib.crc32(job.task.encode())])
+        scene = scene_of(source, self._table())
+        made = 0
+        while scene is not None and made < self._config.copies:
+            moved = scene.drawn(rng)
+            if moved is None:
+                break
+            made += 1
+            save_episode(copy_path(self._config.out, made, job), moved)
+        cause = "" if made else "containers that cannot be told apart"
+        return Outcome(job.task, job.seed, made > 0, cause, len(source), round(time.perf_counter() - began_s, 3))
+
+    def close(self) -> None:
+        pass
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """An episode up to its choice, with its things apart.
+
+    images: uint8 [N, H, W, 3], the front view; rows: int32 [T], which of them holds at each step.
+    owner: int64 [N, H, W], whose pixel it is: the number of a container, -1 for what else is not the table, -2 for it.
+    middles: float64 [K, 2], (row, column) of the containers, in cells. button: the same of what else stands there first.
+    chosen: the container that is due, whose label is at `cell`.
+    """
+
+    episode: Episode
+    table: np.ndarray
+    images: np.ndarray
+    rows: np.ndarray
+    owner: np.ndarray
+    middles: np.ndarray
+    button: np.ndarray
+    chosen: int
+    cell: tuple[int, int]
+
+    def drawn(self, rng: np.random.Generator) -> Episode | None:
+        """The episode with other places and colours; None where no places are found."""
+        shifts = self._shifts(rng)
+        if shifts is None:
+            return None
+        orders = list(itertools.permutations(range(3)))
+        edit = Edit(False, orders[rng.integers(len(orders))])
+        row, column = np.array(self.cell) + shifts[self.chosen]
+        end = len(self.rows)
+        spans = [replace(span, end=min(span.end, end)) for span in self.episode.subtasks if span.start < end]
+        spans[-1] = SubtaskSpan(spans[-1].start, end, f"pick up the container at row {row} column {column}")
+        return replace(
+            self.episode,
+            instruction=edit.words(self.episode.instruction),
+            goal="",
+            images={FRONT: Frames(recoloured(self._composed(shifts), edit.order), self.rows)},
+            state=self.episode.state[:end],
+            actions=self.episode.actions[:end],
+            subtasks=tuple(spans),
+            keyframes=tuple(step for step in self.episode.keyframes if step < end),
+            alternatives=None,
+            metadata={**self.episode.metadata, "moved": shifts.tolist(), "channels": list(edit.order)},
+        )
+
+    def _shifts(self, rng: np.random.Generator) -> np.ndarray | None:
+        """int64 [K, 2]: by how many rows and columns of the grid each container moves."""
+        least = np.ceil(WHERE[0] - self.middles).astype(int)
+        most = np.floor(WHERE[1] - self.middles).astype(int)
+        for _ in range(TRIES):
+            shifts = rng.integers(least, most + 1)
+            places = np.concatenate([self.middles + shifts, self.button])
+            apart = np.linalg.norm(places[:, None] - places[None], axis=-1) + 100 * np.eye(len(places))
+            if apart[: len(shifts)].min() >= CLEAR:
+                return shifts
+        return None
+
+    def _composed(self, shifts: np.ndarray) -> np.ndarray:
+        size = self.table.shape[0] // GRID
+        made = np.broadcast_to(self.table, self.images.shape).copy()
+        for number, (row, column) in enumerate(shifts * size):
+            frame, v, u = np.nonzero(self.owner == number)
+            inside = (v + row >= 0) & (v + row < made.shape[1]) & (u + column >= 0) & (u + column < made.shape[2])
+            frame, v, u = frame[inside], v[inside], u[inside]
+            made[frame, v + row, u + column] = self.images[frame, v, u]
+        return np.where((self.owner == -1)[..., None], self.images, made)
+
+
+def scene_of(episode: Episode, table: np.ndarray) -> Scene | None:
+    """None for an episode whose containers are not to be told apart from each other, from the button or from the arm."""
+    choice = next(span for span in episode.subtasks if cell_in(span.label) is not None)
+    cell = cell_in(choice.label)
+    end = min(choice.start + AFTER_STEPS, choice.end)
+    front = episode.images[FRONT]
+    rows = front.rows[:end]
+    images = np.stack([front.images[int(row)] for row in range(int(rows[-1]) + 1)])
+    foreground = things(images, table)
+    middles, button = _standing(episode, images[0], foreground[0])
+    if middles is None or cell is None:
+        return None
+    size = table.shape[0] / GRID
+    v, u = (np.mgrid[: table.shape[0], : table.shape[1]] + 0.5) / size
+    distance = np.hypot(v - middles[:, 0, None, None], u - middles[:, 1, None, None])
+    near, who = distance.min(0) <= REACH, distance.argmin(0)
+    owner = np.where(foreground, np.where(near, who, -1), -2)
+    for index in range(1, len(images)):  # where the arm is in front of a container, the image before holds on
+        if _touched(foreground[index], near):
+            images[index], owner[index] = images[index - 1], owner[index - 1]
+    chosen = int(np.linalg.norm(middles - (np.array(cell) + 0.5), axis=1).argmin())
+    return Scene(episode, table, images, rows, owner, middles, button, chosen, cell)
+
+
+def _standing(episode: Episode, image: np.ndarray, foreground: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
+    """(middles of the containers, those of what else stands on the table), float64 [K, 2], in cells."""
+    size, none = image.shape[0] / GRID, np.zeros((0, 2))
+    numbers, count = ndimage.label(foreground)
+    places = np.array(ndimage.center_of_mass(foreground, numbers, range(1, count + 1))).reshape(-1, 2)
+    areas = np.bincount(numbers.ravel())[1:]
+    places = (places[areas > 8] + 0.5) / size
+    if episode.task == "VideoUnmask":  # its first image shows the containers and no robot
+        return (places if _apart(places) else None), none
+    if episode.metadata.get("difficulty") != "easy":
+        return None, none  # the first image shows three cubes, and there are more containers than those
+    coloured = np.array([cubes(image)[int(v), int(u)] for v, u in places * size], bool)
+    containers = places[coloured]
+    return (containers if len(containers) == 3 and _apart(places) else None), places[~coloured]
+
+
+def _apart(places: np.ndarray) -> bool:
+    distances = np.linalg.norm(places[:, None] - places[None], axis=-1) + 100 * np.eye(len(places))
+    return 3 <= len(places) <= 6 and bool(distances.min() >= CLEAR)
+
+
+def _touched(foreground: np.ndarray, near: np.ndarray) -> bool:
+    """Whether anything that is near a container reaches far beyond it."""
+    numbers, _ = ndimage.label(foreground)
+    beyond = ~ndimage.binary_dilation(near, iterations=4)
+    return bool(set(np.unique(numbers[near])) & set(np.unique(numbers[beyond])) - {0})
