@@ -99,7 +99,7 @@ class Scene:
 
     images: uint8 [N, H, W, 3], the front view; rows: int32 [T], which of them holds at each step.
     owner: int64 [N, H, W], whose pixel it is: the number of a container, -1 for what else is not the table, -2 for it.
-    middles: float64 [K, 2], (row, column) of the containers, in cells. button: the same of what else stands there first.
+    middles: float64 [K, 2], (row, column) of the containers, in cells; button: of what else is there at first.
     chosen: the container that is due, whose label is at `cell`.
     """
 
@@ -161,7 +161,7 @@ class Scene:
 
 
 def scene_of(episode: Episode, table: np.ndarray) -> Scene | None:
-    """None for an episode whose containers are not to be told apart from each other, from the button or from the arm."""
+    """None for an episode whose containers cannot be told apart."""
     choice = next(span for span in episode.subtasks if cell_in(span.label) is not None)
     cell = cell_in(choice.label)
     end = min(choice.start + AFTER_STEPS, choice.end)
