@@ -41,6 +41,6 @@ def _published(task: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", type=Path, help="a results file of `predimem eval --benchmark robomme`")
     print(table(counts_of(read_results(parser.parse_args().results))))

@@ -9,13 +9,12 @@ An episode ends soon after it is due to choose, before the arm heads for a conta
 
 from __future__ import annotations
 
-import itertools
 import time
 import zlib
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy import ndimage
@@ -118,8 +117,8 @@ class Scene:
         shifts = self._shifts(rng)
         if shifts is None:
             return None
-        orders = list(itertools.permutations(range(3)))
-        edit = Edit(False, orders[rng.integers(len(orders))])
+        a, b, c = rng.permutation(3).tolist()
+        edit = Edit(False, (a, b, c))
         row, column = np.array(self.cell) + shifts[self.chosen]
         end = len(self.rows)
         spans = [replace(span, end=min(span.end, end)) for span in self.episode.subtasks if span.start < end]
@@ -187,8 +186,8 @@ def scene_of(episode: Episode, table: np.ndarray) -> Scene | None:
 def _standing(episode: Episode, image: np.ndarray, foreground: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
     """(middles of the containers, those of what else stands on the table), float64 [K, 2], in cells."""
     size, none = image.shape[0] / GRID, np.zeros((0, 2))
-    numbers, count = ndimage.label(foreground)
-    places = np.array(ndimage.center_of_mass(foreground, numbers, range(1, count + 1))).reshape(-1, 2)
+    numbers = _components(foreground)
+    places = np.array(ndimage.center_of_mass(foreground, numbers, range(1, numbers.max() + 1))).reshape(-1, 2)
     areas = np.bincount(numbers.ravel())[1:]
     places = (places[areas > 8] + 0.5) / size
     if episode.task == "VideoUnmask":  # its first image shows the containers and no robot
@@ -207,6 +206,12 @@ def _apart(places: np.ndarray) -> bool:
 
 def _touched(foreground: np.ndarray, near: np.ndarray) -> bool:
     """Whether anything that is near a container reaches far beyond it."""
-    numbers, _ = ndimage.label(foreground)
-    beyond = ~ndimage.binary_dilation(near, iterations=4)
+    numbers = _components(foreground)
+    beyond = ~np.asarray(ndimage.binary_dilation(near, iterations=4), bool)
     return bool(set(np.unique(numbers[near])) & set(np.unique(numbers[beyond])) - {0})
+
+
+def _components(mask: np.ndarray) -> np.ndarray:
+    """int [H, W]: the number of the connected part that a pixel belongs to, from 1, or 0."""
+    labelled: Any = ndimage.label(mask)
+    return labelled[0]
