@@ -26,7 +26,9 @@ BESIDE = ("MemER (keyframes)", "FrameSamp+Modul", "π0.5")
 
 
 def table(counts: Counts, agents: Sequence[str] = AGENTS) -> str:
-    """A line a task, and one for their unweighted mean; published figures are shares of 50 episodes a run."""
+    """A line a task, and one for their unweighted mean; published figures are shares of 50 episodes a run. Agents that
+    have not played are left out."""
+    agents = [agent for agent in agents if all(agent in cells for cells in counts.values())]
     head = ["task", *(f"`{agent}`" for agent in agents), *BESIDE]
     lines = [[task, *(rate(*cells[agent]) for agent in agents), *_published(task)] for task, cells in counts.items()]
     means = (sum(cells[agent][0] / cells[agent][1] for cells in counts.values()) / len(counts) for agent in agents)
