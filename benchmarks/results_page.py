@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.mikasa_table import counts_of, table
-from benchmarks.robomme_table import table as robomme_table
 from predimem.evaluation.analysis.compact import episodes_of
 from predimem.evaluation.report.summary import compare, summarise_means
 from predimem.evaluation.run.config import read_results
@@ -199,7 +198,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "sizes": lambda: study("arena_sizes", "layers x MLP width", SIZES),
     "capacities": lambda: study("arena_studies", "keyframes", CAPACITIES),
     "mikasa-touch": lambda: table(counts_of(results_of("mikasa_touch")), MIKASA_TOUCH),
-    "robomme": lambda: robomme_table(counts_of(results_of("robomme"))),
     "latencies": lambda: study("arena_studies", "S2's latency, s", LATENCIES),
 }
 
