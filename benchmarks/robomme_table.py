@@ -1,6 +1,6 @@
 """The success of planners on RoboMME's tasks beside published figures, from a results file.
 
-    python -m benchmarks.robomme_table runs/eval/robomme/results.json
+python -m benchmarks.robomme_table runs/eval/robomme/results.json
 """
 
 from __future__ import annotations
