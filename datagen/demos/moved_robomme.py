@@ -9,25 +9,20 @@ An episode ends soon after it is due to choose, before the arm heads for a conta
 
 from __future__ import annotations
 
-import time
-import zlib
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy import ndimage
 
-from datagen.demos.edited_robomme import Edit, copy_path, cubes, empty_table, recoloured, things
+from datagen.demos.edited_robomme import Edit
+from datagen.demos.robomme_images import FromImagesWorker, cubes, jobs_of, recoloured, things
 from datagen.generation import check_at_least
-from predimem.core.episode_folder import episode_path, list_episodes
-from predimem.core.episode_reader import load_episode
-from predimem.core.episode_writer import save_episode
 from predimem.core.episodes import Episode, SubtaskSpan
 from predimem.core.frames import Frames
 from predimem.envs.robomme.labels import FRONT, GRID, cell_in
-from predimem.jobs.tasks import Job, Outcome
+from predimem.jobs.tasks import Job
 
 TASKS = ("VideoUnmask", "ButtonUnmask")
 AFTER_STEPS = 15  # so long the arm takes to leave for a container, and no longer
@@ -52,44 +47,26 @@ class MovedRobommeConfig:
     kind: Literal["moved_robomme"] = "moved_robomme"
     sources: str = "runs/data/robomme/skills"
     out: str = "runs/data/robomme/moved"
-    copies: int = 12
+    copies: int = 16
 
     def __post_init__(self) -> None:
         check_at_least(self, 1, "copies")
 
     def jobs(self) -> list[Job]:
         """Raises EpisodeError where there is no episode."""
-        found = [(path.parent.name, int(path.stem.removeprefix("seed"))) for path in list_episodes(self.sources)]
-        return [Job(task, seed) for task, seed in found if task in TASKS]
+        return jobs_of(self.sources, TASKS)
 
     def for_workers(self) -> MovedRobommeConfig:
         return replace(self, sources=str(Path(self.sources).resolve()))
 
 
-class MovedRobommeWorker:
-    """A `predimem.jobs.tasks.Worker`."""
+class MovedRobommeWorker(FromImagesWorker):
+    discarded_because = "containers that cannot be told apart"
 
-    def __init__(self, config: MovedRobommeConfig):
-        self._config = config
-        self._table = cache(lambda: empty_table(config.sources))
-
-    def play(self, job: Job) -> Outcome:
-        began_s = time.perf_counter()
-        source = load_episode(episode_path(self._config.sources, job.task, job.seed))
-        rng = np.random.default_rng([job.seed, zlib.crc32(job.task.encode())])
-        scene = scene_of(source, self._table())
-        made = 0
-        while scene is not None and made < self._config.copies:
-            moved = scene.drawn(rng)
-            if moved is None:
-                break
-            made += 1
-            save_episode(copy_path(self._config.out, made, job), moved)
-        cause = "" if made else "containers that cannot be told apart"
-        return Outcome(job.task, job.seed, made > 0, cause, len(source), round(time.perf_counter() - began_s, 3))
-
-    def close(self) -> None:
-        pass
+    def made_of(self, source: Episode, table: np.ndarray, copies: int, rng: np.random.Generator) -> list[Episode]:
+        scene = scene_of(source, table)
+        drawn = (scene.drawn(rng) for _ in range(copies)) if scene is not None else ()
+        return [episode for episode in drawn if episode is not None]
 
 
 @dataclass(frozen=True, eq=False)
