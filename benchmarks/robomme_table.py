@@ -1,6 +1,8 @@
 """The success of planners on RoboMME's tasks beside published figures, from a results file.
 
-python -m benchmarks.robomme_table runs/eval/robomme/results.json
+    python -m benchmarks.robomme_table runs/eval/robomme/results.json
+
+The published figures are shares of 50 episodes a run. Agents that have not played all tasks are left out.
 """
 
 from __future__ import annotations
@@ -24,8 +26,7 @@ BESIDE = ("MemER (keyframes)", "FrameSamp+Modul", "π0.5")
 
 
 def table(counts: Counts, agents: Sequence[str] = AGENTS) -> str:
-    """A line a task, and one for their unweighted mean; published figures are shares of 50 episodes a run. Agents that
-    have not played are left out."""
+    """A line a task, and one for their unweighted mean."""
     agents = [agent for agent in agents if all(agent in cells for cells in counts.values())]
     head = ["task", *(f"`{agent}`" for agent in agents), *BESIDE]
     lines = [[task, *(rate(*cells[agent]) for agent in agents), *_published(task)] for task, cells in counts.items()]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 COLUMNS = (
@@ -26,6 +27,8 @@ MESSAGE_LETTERS = 200  # of an error's first line
 def compact_json(results: Mapping[str, Any]) -> str:
     """A text of one line for each top-level entry and for the episodes of each task and agent."""
     entries = {name: results[name] for name in KEPT if name in results}
+    if "out" in entries.get("config", {}):
+        entries["config"] = {**entries["config"], "out": _portable(entries["config"]["out"])}
     entries["comparisons"] = overall(results.get("comparisons"), results["results"])
     entries["columns"] = COLUMNS
     lines = [f"{json.dumps(name)}: {as_line(value)}" for name, value in entries.items()]
@@ -55,6 +58,11 @@ def overall(comparisons: Mapping[str, Any] | None, tasks: Collection[str]) -> di
     if not comparisons:
         return None
     return {**comparisons, "results": {name: g for name, g in comparisons["results"].items() if name not in tasks}}
+
+
+def _portable(out: str) -> str:
+    """Such a file is shared: of a whole path it keeps the last folder, and not where that is on this machine."""
+    return Path(out).name if Path(out).is_absolute() else out
 
 
 def _cell(record: Mapping[str, Any], name: str) -> Any:
