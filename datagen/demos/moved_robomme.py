@@ -39,7 +39,7 @@ class MovedRobommeConfig:
     sources: a folder of RoboMME's episodes. Those of VideoUnmask and ButtonUnmask are used in which the containers can
         be told apart in the images.
     out: the folder of the new ones, laid out as that of `EditedRobommeConfig`.
-    copies: how many are made of each.
+    copies: at most so many are made of each; fewer where a crowded table leaves no room.
     """
 
     may_differ: ClassVar[tuple[str, ...]] = ("out", "copies")
