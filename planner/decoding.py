@@ -24,6 +24,7 @@ from planner.caches import MB, CacheConfig
 from planner.chat import Chat, ChatAnswer
 from planner.checkpoint import PlannerCheckpointError, PlannerSpec, draw_model, read_spec
 from planner.constraint import AnswerGrammar, AnswerMatcher
+from planner.crop import cropped
 from planner.feature_memory import FeatureMemory
 from planner.forward import Interrupted, TextForward
 from planner.greedy import Decoded, greedy_decode
@@ -103,7 +104,9 @@ class QwenPlanner:
         """float32 [F, D]: what the frozen vision tower makes of each frame, the merged features of all its cameras one
         after the other. Raises KeyError for a frame without one of the prompt's cameras."""
         cameras = self.spec.prompt.cameras
-        pictures = self._images.pictures([frame.images[camera] for frame in frames for camera in cameras])
+        crop = self.spec.prompt.crop
+        shown = [cropped(frame.images[camera], camera, crop) for frame in frames for camera in cameras]
+        pictures = self._images.pictures(shown)
         with torch.inference_mode():
             images = self._images(pictures, robot="")
         return np.stack([image.merged.float().cpu().numpy().ravel() for image in images]).reshape(len(frames), -1)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from planner.crop import Crop, cropped
 from predimem.core.episodes import Episode
 from predimem.core.files import AtomicWrite
 from predimem.core.frames import StepImages
@@ -27,10 +28,12 @@ class ImageStore:
     shared: several data sets share the folder, where images are named by what they show. Otherwise they are named by
     episode, step and camera, except those that a memory of one's own made itself.
 
+    crop: the part of each camera's image that is kept.
+
     keep: the files that are there are right, since this run goes on with the one that wrote them.
     """
 
-    def __init__(self, folder: Path, image_format: str, shared: bool, keep: bool = False):
+    def __init__(self, folder: Path, image_format: str, shared: bool, crop: Crop, keep: bool = False):
         self._keep = keep or shared
         if keep and not shared:
             for torn in folder.rglob("*.partial"):
@@ -38,6 +41,7 @@ class ImageStore:
         self._folder = folder
         self._format = image_format
         self._shared = shared
+        self._crop = crop
         self._written: dict[tuple[int, int, str], str] = {}
 
     def named(self, episode: Episode, frame: Frame, cameras: Sequence[str]) -> Frame:
@@ -48,19 +52,23 @@ class ImageStore:
     def _put(self, episode: Episode, frame: Frame, camera: str) -> str:
         """A path, or the image itself."""
         if self._format == "base64":
-            return "data:image/png;base64," + base64.b64encode(_png(frame.images[camera])).decode()
+            return "data:image/png;base64," + base64.b64encode(_png(self._image(frame, camera))).decode()
         if not isinstance(frame.images, StepImages):
-            folder = self._folder if self._shared else self._folder / REMADE
-            return _write(_by_content(folder, frame.images[camera]), frame.images[camera], anew=False)
+            folder, image = self._folder if self._shared else self._folder / REMADE, self._image(frame, camera)
+            return _write(_by_content(folder, image), image, anew=False)
         key = (id(episode), frame.step, camera)
         if key not in self._written:
-            path = self._path(episode, frame, camera)
-            self._written[key] = _write(path, frame.images[camera], anew=not self._keep)
+            image = self._image(frame, camera)
+            path = self._path(episode, frame, camera, image)
+            self._written[key] = _write(path, image, anew=not self._keep)
         return self._written[key]
 
-    def _path(self, episode: Episode, frame: Frame, camera: str) -> Path:
+    def _image(self, frame: Frame, camera: str) -> np.ndarray:
+        return cropped(frame.images[camera], camera, self._crop)
+
+    def _path(self, episode: Episode, frame: Frame, camera: str, image: np.ndarray) -> Path:
         if self._shared:
-            return _by_content(self._folder, frame.images[camera])
+            return _by_content(self._folder, image)
         return self._folder / episode.task / f"seed{episode.seed:010d}" / f"{frame.step:06d}_{camera}.png"
 
 

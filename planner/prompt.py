@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from memory_bank import MemoryConfig
+from planner.crop import check_crop, cropped
 from predimem.core.types import Frame, MemorySnapshot, PastSession
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ class PromptConfig:
     """How memory is put into words and images.
 
     cameras: names in the order in which a timestep's images are shown.
+    crop: camera -> left, top, right and bottom of the part of its image that is shown, as fractions. What matters fills
+        the image, so that it needs fewer tokens. Labels that name places still count from the whole image.
     recent_window: timesteps of a full window, as the system prompt states it.
     keyframes: False is the ablation whose prompt has no keyframe section.
     image_patch_size: the vision tower's, by which qwen-vl-utils sizes the images.
@@ -45,6 +48,7 @@ class PromptConfig:
     """
 
     cameras: tuple[str, ...] = ("base_camera", "hand_camera")
+    crop: dict[str, tuple[float, float, float, float]] = field(default_factory=dict)
     recent_window: int = MemoryConfig.recent_window
     keyframes: bool = MemoryConfig.keyframes
     image_patch_size: int = 16
@@ -55,6 +59,9 @@ class PromptConfig:
     def __post_init__(self) -> None:
         if not self.cameras or len(set(self.cameras)) != len(self.cameras):
             raise ValueError(f"cameras must be distinct names, at least one, got {self.cameras}")
+        if unknown := sorted(set(self.crop) - set(self.cameras)):
+            raise ValueError(f"prompt.crop: {unknown[0]} is none of the cameras {', '.join(self.cameras)}")
+        check_crop(self.crop)
 
     @property
     def grows_at_the_end(self) -> bool:
@@ -91,7 +98,7 @@ class Prompt:
 
     messages: the system's and the user's, as roles and strings in the form that ms-swift reads. Each image has an
         `<image>` in them.
-    images: RGB, as the environment gave them; `size_images` sizes them for the model.
+    images: RGB, as the environment gave them, cropped; `size_images` sizes them for the model.
     """
 
     messages: list[dict[str, str]]
@@ -107,7 +114,7 @@ def render_prompt(snapshot: MemorySnapshot, config: PromptConfig) -> Prompt:
     sessions = snapshot.past_sessions if config.past_sessions else ()
     frames = (*keyframes, *snapshot.recent)
     past = [frame for session in sessions for frame in session.frames]
-    images = [_image(frame, camera) for frame in (*past, *frames) for camera in config.cameras]
+    images = [_image(frame, camera, config) for frame in (*past, *frames) for camera in config.cameras]
     timesteps = [f"{time}{IMAGE_TAG * len(config.cameras)}" for time in _times(frames, config)]
     lines = [f"{TASK}{snapshot.instruction}", _camera_order(config)]
     if config.past_sessions:
@@ -253,10 +260,11 @@ def _times(frames: Sequence[Frame], config: PromptConfig) -> list[str]:
     return [f"step {frame.step} ({frame.time_s:.2f} s): " for frame in frames]
 
 
-def _image(frame: Frame, camera: str) -> np.ndarray:
+def _image(frame: Frame, camera: str, config: PromptConfig) -> np.ndarray:
     try:
-        return frame.images[camera]
+        image = frame.images[camera]
     except KeyError:
         raise ValueError(
             f"the frame of step {frame.step} has no camera {camera!r}; it has {', '.join(frame.images)}"
         ) from None
+    return cropped(image, camera, config.crop) if isinstance(image, np.ndarray) else image  # else it has a name

@@ -178,12 +178,12 @@ class _Run:
         if not (folder / "vision.safetensors").is_file():
             training, validation = self._split()
             rng = np.random.default_rng(config.vision.seed)
-            cameras, limit = config.prompt.cameras, config.vision.max_frames
+            cameras, crop, limit = config.prompt.cameras, config.prompt.crop, config.vision.max_frames
             if config.vision.step_weight > 0:
-                frames, labels = sample_steps(training, cameras, limit // len(cameras), rng)
+                frames, labels = sample_steps(training, cameras, limit // len(cameras), rng, crop)
             else:
-                frames = sample_frames(training, cameras, limit, rng)
-            held_out = sample_frames(validation or training, cameras, 500, rng)
+                frames = sample_frames(training, cameras, limit, rng, crop)
+            held_out = sample_frames(validation or training, cameras, 500, rng, crop)
             scenes = self._scenes()
         return pretrain_tower(tower, processor.image_processor, frames, held_out, config.vision, folder, labels, scenes)
 

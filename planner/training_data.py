@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from memory_bank import MemoryConfig
+from planner.crop import cropped
 from planner.dataset import DatasetConfig, DatasetError, SampleMaker, split_episodes
 from planner.growing_file import GrowingFile
 from planner.image_store import ImageStore
@@ -116,7 +117,7 @@ def write_jsonl(
     shared = images is not None
     with GrowingFile(path, follows_from) as file:
         place = images.resolve() if images is not None else folder.resolve() / "images"
-        store = ImageStore(place, config.image_format, shared, keep=file.lines > 0)
+        store = ImageStore(place, config.image_format, shared, prompt.crop, keep=file.lines > 0)
         if file.lines:
             with stage(f"{file.lines} samples are there from an earlier run: going on behind them"):
                 collections.deque(itertools.islice(samples, file.lines), maxlen=0)
@@ -149,7 +150,8 @@ def _record(number: int, sample: Sample, prompt: PromptConfig, store: ImageStore
     keyframes = tuple(store.named(source, frame, prompt.cameras) for source, frame in shown)
     rendered = render_prompt(replace(snapshot, recent=recent, keyframes=keyframes), prompt)
     answer = render_answer(sample.subtask, sample.positions)
-    height, width = episode.images[prompt.cameras[0]].shape[1:3]
+    camera = prompt.cameras[0]
+    height, width = cropped(episode.images[camera][0], camera, prompt.crop).shape[:2]
     return {
         "qid": f"{episode.task}_seed{episode.seed}_step{snapshot.step}_n{number}",
         "messages": [*rendered.messages, {"role": "assistant", "content": answer}],

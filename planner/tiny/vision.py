@@ -31,7 +31,7 @@ from predimem.core.files import AtomicWrite, write_json
 WEIGHTS, REPORT = "vision.safetensors", "vision.json"
 _LATER = {  # fields older reports lack
     **{"step_weight": 0.0, "scenes": None, "scene_share": 0.5, "scene_weight": 1.0},
-    **{"cell_weight": 4.0, "from_planner": None, "spot_weight": 0.0},
+    **{"cell_weight": 4.0, "from_planner": None, "spot_weight": 0.0, "whiten": False},
 }
 
 
@@ -80,7 +80,8 @@ def pretrain_tower(
     del embed.forward
     tower.requires_grad_(False).eval()
     shown = trainer.scene_report() if scenes is not None else None
-    unit_scale(tower, image_processor, held_out[:64])
+    sample = frames[:: max(1, len(frames) // 1500)] if config.whiten else held_out[:64]
+    unit_scale(tower, image_processor, sample, config.whiten)
     state = {name: tensor.detach().clone() for name, tensor in tower.state_dict().items()}
     report = linear_probe(tower, image_processor, targets, frames[:1500], held_out[:500])
     report |= {"config": asdict(config), "seconds": round(seconds, 1), "palette_rgb": palette.round().tolist()}

@@ -16,6 +16,8 @@ class VisionConfig:
     present_pixels: a colour counts as present in a cell from this many pixels on.
     spot_weight: the weight of which colours are present where in a cell, in its 4 x 4 spots. With 0 a tower need not
         know where in a cell a small thing is, as labels that name places ask.
+    whiten: features get about the same variance in all directions (`vision_features.unit_scale`). A language model
+        learns sooner what small things are where.
     steps, batch_size, learning_rate, seed: as usual.
     shift_pixels: frames are moved by up to this many pixels.
     max_frames: how many frames are used; they are drawn at random.
@@ -34,6 +36,7 @@ class VisionConfig:
     palette_size: int = 32
     present_pixels: int = 5
     spot_weight: float = 0.0
+    whiten: bool = False
     steps: int = 900
     batch_size: int = 32
     learning_rate: float = 2e-3

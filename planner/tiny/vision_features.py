@@ -13,6 +13,8 @@ from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLVisionModel
 from planner.tiny.vision_readout import by_timestep
 from planner.tiny.vision_targets import CellTargets
 
+NOISE = 3e-3  # of the mean variance of features: a direction with less holds mostly noise
+
 
 def merged_features(tower: Qwen3VLVisionModel, image_processor: Any, frames: Tensor) -> list[Tensor]:
     """The mergers' outputs, final one first: each [N, cells, Z], cells row-major. frames: uint8 [N, 3, H, W]."""
@@ -60,15 +62,38 @@ def _probe_data(tower, image_processor, targets: CellTargets, frames: np.ndarray
 
 
 @torch.no_grad()
-def unit_scale(tower: Qwen3VLVisionModel, image_processor: Any, frames: np.ndarray) -> None:
+def unit_scale(tower: Qwen3VLVisionModel, image_processor: Any, frames: np.ndarray, whiten: bool = False) -> None:
     """Rescale the mergers' last layers so that features have unit mean square: L_Pre and the language
-    model meet features of a known size."""
-    batch = torch.from_numpy(frames).permute(0, 3, 1, 2)
+    model meet features of a known size.
+
+    whiten: every direction in which features vary gets about the same variance, and their mean becomes 0. In the
+    features of a camera that stands still nearly all variance is the place of a token, and what differs between
+    two scenes is a small part of the rest. frames, uint8 [N, H, W, 3], should be a thousand or more then.
+    """
     mergers = [tower.merger, *tower.deepstack_merger_list]
-    for merger, features in zip(mergers, merged_features(tower, image_processor, batch), strict=True):
+    parts = torch.from_numpy(frames).permute(0, 3, 1, 2).split(64)
+    of_parts = [merged_features(tower, image_processor, part) for part in parts]
+    for merger, of_merger in zip(mergers, zip(*of_parts, strict=True), strict=True):
+        features = torch.cat(of_merger).flatten(0, 1)
+        if whiten:
+            mean, change = whitening(features)
+            merger.linear_fc2.weight.copy_(change @ merger.linear_fc2.weight)
+            merger.linear_fc2.bias.copy_(change @ (merger.linear_fc2.bias - mean))
+            features = (features - mean) @ change.T
         scale = features.pow(2).mean().sqrt()
         merger.linear_fc2.weight /= scale
         merger.linear_fc2.bias /= scale
+
+
+def whitening(features: Tensor) -> tuple[Tensor, Tensor]:
+    """(mean [Z], matrix [Z, Z]) of features [N, Z]: `(features - mean) @ matrix.T` has about the unit covariance.
+
+    Directions with far less variance than the mean one are noise, and stay small.
+    """
+    mean = features.mean(0)
+    variance, directions = torch.linalg.eigh(torch.cov(features.T))
+    scale = (variance + NOISE * variance.mean()).rsqrt()
+    return mean, directions * scale @ directions.T
 
 
 def levels(vision: Any) -> int:

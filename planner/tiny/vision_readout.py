@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from planner.crop import Crop, cropped
 from predimem.core.episodes import Episode
 
 
@@ -41,12 +42,17 @@ class StepLabels:
 
 
 def sample_steps(
-    episodes: Sequence[Episode], cameras: Sequence[str], limit: int, rng: np.random.Generator
+    episodes: Sequence[Episode],
+    cameras: Sequence[str],
+    limit: int,
+    rng: np.random.Generator,
+    crop: Crop | None = None,
 ) -> tuple[np.ndarray, StepLabels]:
     """Images of up to `limit` timesteps, uint8 [N C, H, W, 3], drawn without replacement, and their labels."""
     taken = [(e, int(t)) for e in episodes for t in np.flatnonzero(e.image_steps)]
     chosen = [taken[i] for i in np.sort(rng.permutation(len(taken))[:limit])]
-    images = np.stack([episode.images[camera][step] for episode, step in chosen for camera in cameras])
+    shown = ((episode.images[camera][step], camera) for episode, step in chosen for camera in cameras)
+    images = np.stack([cropped(image, camera, crop or {}) for image, camera in shown])
     instructions = tuple(sorted({episode.instruction for episode in episodes}))
     subtasks = tuple(sorted({span.label for episode in episodes for span in episode.subtasks}))
     measured = torch.tensor(np.stack([[_progress(e, t), *e.state[t]] for e, t in chosen]), dtype=torch.float32)

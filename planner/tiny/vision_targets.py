@@ -10,18 +10,26 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from planner.crop import Crop, cropped
+
 _LEVELS = 32  # colours are binned to 5 bits a channel
 SPOTS = 4  # a cell has so many rows and columns of spots
 
 
-def sample_frames(episodes: Sequence[Any], cameras: Sequence[str], limit: int, rng: np.random.Generator) -> np.ndarray:
-    """Up to `limit` images of all cameras, uint8 [N, H, W, 3], drawn without replacement."""
+def sample_frames(
+    episodes: Sequence[Any], cameras: Sequence[str], limit: int, rng: np.random.Generator, crop: Crop | None = None
+) -> np.ndarray:
+    """Up to `limit` images of all cameras, uint8 [N, H, W, 3], drawn without replacement, and cropped."""
     taken = [(e, t) for e in episodes for t in np.flatnonzero(e.image_steps)]
     chosen = rng.permutation(len(taken) * len(cameras))[:limit]
-    images = np.empty((len(chosen), *episodes[0].images[cameras[0]].shape[1:]), np.uint8)
-    for row, i in enumerate(chosen):
-        episode, step = taken[i // len(cameras)]
-        images[row] = episode.images[cameras[i % len(cameras)]][step]
+
+    def image(number: int) -> np.ndarray:
+        (episode, step), camera = taken[number // len(cameras)], cameras[number % len(cameras)]
+        return cropped(episode.images[camera][step], camera, crop or {})
+
+    images = np.empty((len(chosen), *image(0).shape), np.uint8)
+    for row, number in enumerate(chosen):
+        images[row] = image(number)
     return images
 
 

@@ -122,3 +122,21 @@ def test_earlier_sessions_are_a_section_of_their_own_before_the_keyframes(episod
     assert "Earlier sessions: none that fits.\nHistorical keyframes" in none
     without = render_prompt(replace(snapshot, past_sessions=(past,)), PROMPT)
     assert without.messages == render_prompt(snapshot, PROMPT).messages  # a planner that was not trained with them
+
+
+def test_a_prompt_shows_the_part_of_an_image_that_its_crop_names(episodes):
+    config = replace(PROMPT, crop={"base_camera": (0.25, 0.0, 0.75, 0.5)})
+    snapshot = Replay(episodes[0], MEMORY, [0])[7]
+    whole, part = render_prompt(snapshot, PROMPT), render_prompt(snapshot, config)
+    assert part.messages == whole.messages
+    height, width = whole.images[0].shape[:2]
+    assert np.array_equal(part.images[0], whole.images[0][: height // 2, width // 4 : width * 3 // 4])
+    assert np.array_equal(part.images[1], whole.images[1])  # of the other camera
+
+
+@pytest.mark.parametrize(
+    "crop", [{"wrist": (0, 0, 1, 1)}, {"base_camera": (0.5, 0, 0.5, 1)}, {"base_camera": (0, 0, 1, 1.2)}]
+)
+def test_a_crop_is_inside_the_image_of_a_camera(crop):
+    with pytest.raises(ValueError, match="crop|none of the cameras"):
+        PromptConfig(crop=crop)

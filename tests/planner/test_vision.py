@@ -152,6 +152,24 @@ def test_features_have_unit_scale(processor, frames, tmp_path):
             assert features.pow(2).mean().item() == pytest.approx(1.0, abs=1e-3)
 
 
+def test_whitened_features_vary_alike_in_all_directions(processor, frames, tmp_path):
+    """A tower whose features vary mostly with the place of a token says the same things, about equally loud."""
+    spread = {}
+    for whiten in (False, True):
+        torch.manual_seed(0)
+        tower = make_model(processor).visual
+        config = replace(CONFIG, whiten=whiten)
+        pretrain_tower(tower, processor.image_processor, frames, frames, config, tmp_path / str(whiten))
+        stack = torch.from_numpy(frames).permute(0, 3, 1, 2)
+        with torch.no_grad():
+            features = merged_features(tower, processor.image_processor, stack)
+        for of_merger in features:
+            assert of_merger.pow(2).mean().item() == pytest.approx(1.0, abs=1e-3)
+        variance = torch.linalg.eigvalsh(torch.cov(features[0].flatten(0, 1).T)).flip(0).clamp(min=0.0)
+        spread[whiten] = float(variance.sum() / variance[0])  # in how many directions there is as much as in the first
+    assert spread[True] > 2 * spread[False]
+
+
 def labelled():
     episodes = [make_episode(seed, colour) for seed, colour in ((1, "red"), (2, "blue"), (3, "lime"))]
     return sample_steps(episodes, ("base_camera", "hand_camera"), 24, np.random.default_rng(0))

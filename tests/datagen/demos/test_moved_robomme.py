@@ -1,4 +1,4 @@
-"""Scenes of RoboMME whose containers are moved to other cells."""
+"""Scenes of RoboMME whose containers, or cubes, are moved to other cells."""
 
 from __future__ import annotations
 
@@ -58,6 +58,31 @@ def episode(task: str = "VideoUnmask", difficulty: str = "easy", arm: tuple[slic
     )
 
 
+LIT = {"green": (6, 9), "blue": (8, 7)}
+
+
+def highlighted() -> Episode:
+    """A button and three cubes, two of which have a white area from step 10 on, the green one's being due first."""
+    cubes = {PLACES[name]: colour for name, colour in COLOURS.items()} | {(4, 11): GREY}
+    plain, lit = view(cubes), view({})
+    for row, column in LIT.values():
+        lit[row * CELL - 1 : row * CELL + 9, column * CELL - 1 : column * CELL + 9] = GREY
+    lit = np.where((plain != TABLE).any(-1, keepdims=True), plain, lit)
+    return replace(
+        episode("PickHighlight"),
+        instruction="first press the button, then pick up all cubes that have been highlighteted with white areas",
+        images={"base_camera": Frames(np.stack([plain, lit]), np.repeat([0, 1], [10, 90]))},
+        subtasks=(
+            SubtaskSpan(0, CHOICE, "press the button"),
+            SubtaskSpan(CHOICE, 60, "pick up the cube at row 6 column 9"),
+            SubtaskSpan(60, 80, "place the cube onto the table"),
+            SubtaskSpan(80, 100, "pick up the cube at row 8 column 7"),
+        ),
+        keyframes=(10, CHOICE, 60, 80),
+        metadata={"difficulty": "medium"},
+    )
+
+
 def scene(source: Episode) -> Scene:
     found = scene_of(source, TABLE)
     assert found is not None
@@ -76,6 +101,30 @@ def test_the_cube_of_the_instruction_is_in_the_cell_of_the_label(seed: int) -> N
     assert moved.images["base_camera"][30][row, column].tolist() == list(GREY)
     assert (moved.images["base_camera"][12] != TABLE).any(-1).sum() == 3 * 36, "nothing is left where things stood"
     assert len(moved) == CHOICE + AFTER_STEPS and moved.keyframes == (0, 10, CHOICE)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_first_of_the_highlighted_cubes_is_due(seed: int) -> None:
+    """In the order of `put_in_order`: by row, then by column."""
+    moved = scene(highlighted()).drawn(np.random.default_rng(seed))
+    assert moved is not None
+    image, words = moved.images["base_camera"][20], moved.subtasks[-1].label
+    lit = []
+    for row in range(16):
+        for column in range(16):
+            corner = (row * CELL + 7, column * CELL + 7)  # a cube of 6 px leaves the corner of its cell to the area
+            middle = tuple(image[row * CELL + 4, column * CELL + 4].tolist())
+            if (image[corner] == GREY).all() and middle in COLOURS.values():
+                lit.append((row, column))
+    assert len(lit) == 2 and cell_in(words) == min(lit)
+    assert words.startswith("pick up the cube at") and moved.subtasks[-1].start == CHOICE
+    assert (moved.images["base_camera"][20][4 * CELL + 4, 11 * CELL + 4] == GREY).all(), "the button stays"
+
+
+def test_a_cube_whose_white_area_is_never_seen_is_no_scene() -> None:
+    source = highlighted()
+    dark = Frames(source.images["base_camera"][0][None], np.zeros(100, np.int32))
+    assert scene_of(replace(source, images={"base_camera": dark}), TABLE) is None
 
 
 def test_containers_go_to_many_places_and_stay_apart() -> None:
