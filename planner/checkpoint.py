@@ -114,6 +114,8 @@ def changed_spec(spec: PlannerSpec, memory: Mapping[str, Any], prompt: Mapping[s
         raise ConfigError(
             f"prompt: image_patch_size is {spec.prompt.image_patch_size}, the vision tower's; it cannot be changed"
         )
+    if new_prompt.crop != spec.prompt.crop:
+        raise ConfigError(f"prompt: crop is {spec.prompt.crop}, as the planner was trained; it cannot be changed")
     unknown = [camera for camera in new_prompt.cameras if camera not in spec.prompt.cameras]
     if unknown:
         known = ", ".join(spec.prompt.cameras)

@@ -14,8 +14,8 @@ def check_crop(crop: Crop) -> None:
     for camera, part in crop.items():
         if len(part) != 4 or not (0 <= part[0] < part[2] <= 1 and 0 <= part[1] < part[3] <= 1):
             raise ValueError(
-                f"the crop of {camera} must be left, top, right and bottom as fractions of the image, with left < right "
-                f"and top < bottom, got {list(part)}"
+                f"the crop of {camera} must be left, top, right and bottom as fractions of the image, with left < "
+                f"right and top < bottom, got {list(part)}"
             )
 
 

@@ -182,6 +182,17 @@ def test_the_jsonl_is_the_papers(episodes, tmp_path):
         assert meta["image_size"] == [64, 64]
 
 
+def test_the_jsonl_shows_what_the_prompt_shows_of_cropped_images(episodes, tmp_path):
+    prompt = replace(PROMPT, crop={"base_camera": (0.25, 0.5, 1.0, 1.0)})
+    samples = draw(episodes, DatasetConfig(), count=4)
+    path = write_jsonl(tmp_path, iter(samples), prompt, DatasetConfig())
+    for line, sample in zip(path.read_text().splitlines(), samples, strict=True):
+        record = json.loads(line)
+        for file, image in zip(record["images"], render_prompt(sample.snapshot, prompt).images, strict=True):
+            assert np.array_equal(np.asarray(Image.open(file)), image)
+        assert record["metadata"]["image_size"] == [48, 32]
+
+
 def test_images_can_be_base64(episodes, tmp_path):
     config = DatasetConfig(image_format="base64")
     sample = draw(episodes, config, count=1)[0]

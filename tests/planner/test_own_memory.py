@@ -84,6 +84,7 @@ def test_a_prompt_follows_the_memory_that_an_agent_changes() -> None:
         ({"keyframes": False}, {"keyframes": True}, "they must be equal"),
         ({}, {"cameras": ["base_camera", "wrist"]}, "knows no 'wrist'"),
         ({}, {"image_patch_size": 14}, "cannot be changed"),
+        ({}, {"crop": {"base_camera": [0, 0, 0.5, 0.5]}}, "cannot be changed"),
         ({"window": 3}, {}, "unknown key 'window'"),
     ):
         with pytest.raises(ConfigError, match=said):
