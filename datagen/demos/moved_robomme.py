@@ -45,17 +45,20 @@ class MovedRobommeConfig:
         images.
     out: the folder of the new ones, laid out as that of `EditedRobommeConfig`.
     copies: at most so many are made of each; fewer where a crowded table leaves no room.
+    uncovered: at most so many besides, in which all that was shown is still seen when it is due to choose, and which
+        begin there. A planner learns from them which place is which before it has to remember one.
     """
 
-    may_differ: ClassVar[tuple[str, ...]] = ("out", "copies")
+    may_differ: ClassVar[tuple[str, ...]] = ("out", "copies", "uncovered")
 
     kind: Literal["moved_robomme"] = "moved_robomme"
     sources: str = "runs/data/robomme/skills"
     out: str = "runs/data/robomme/moved"
     copies: int = 16
+    uncovered: int = 0
 
     def __post_init__(self) -> None:
-        check_at_least(self, 1, "copies")
+        check_at_least(self, 0, "copies", "uncovered")
 
     def jobs(self) -> list[Job]:
         """Raises EpisodeError where there is no episode."""
@@ -68,10 +71,17 @@ class MovedRobommeConfig:
 class MovedRobommeWorker(FromImagesWorker):
     discarded_because = "things that cannot be told apart"
 
+    def __init__(self, config: MovedRobommeConfig):
+        super().__init__(config)
+        self._uncovered = config.uncovered
+
     def made_of(self, source: Episode, table: np.ndarray, copies: int, rng: np.random.Generator) -> list[Episode]:
         scene = scene_of(source, table)
-        drawn = (scene.drawn(rng) for _ in range(copies)) if scene is not None else ()
-        return [episode for episode in drawn if episode is not None]
+        if scene is None:
+            return []
+        uncovered = scene.uncovered()
+        scenes = [scene] * copies + [uncovered] * self._uncovered
+        return [episode for one in scenes if (episode := one.drawn(rng)) is not None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +128,28 @@ class Scene:
             alternatives=None,
             metadata={**self.episode.metadata, "moved": shifts.tolist(), "channels": list(edit.order)},
         )
+
+    def uncovered(self) -> Scene:
+        """The scene from the choice on, a single image in which what was covered is seen."""
+        start, end = next(span.start for span in self.episode.subtasks if cell_in(span.label)), len(self.rows)
+        seen = self.owner >= 0
+        if self.episode.task != HIGHLIGHT:
+            seen = seen & cubes(self.images)
+        best = int(seen.sum((1, 2)).argmax())
+        in_front = self.owner[-1] == -1
+        owner = np.where(in_front, -1, np.where(self.owner[best] >= 0, self.owner[best], -2))
+        label = next(span.label for span in self.episode.subtasks if span.start == start)
+        episode = replace(
+            self.episode,
+            state=self.episode.state[start:end],
+            actions=self.episode.actions[start:end],
+            subtasks=(SubtaskSpan(0, end - start, label),),
+            keyframes=(0,),
+            metadata={**self.episode.metadata, "uncovered": True, "video_steps": 0},
+        )
+        image = np.where(in_front[..., None], self.images[-1], self.images[best])
+        rows = np.zeros(end - start, np.int32)
+        return replace(self, episode=episode, images=image[None], owner=owner[None], rows=rows)
 
     def _shifts(self, rng: np.random.Generator) -> np.ndarray | None:
         """int64 [K, 2]: by how many rows and columns of the grid each thing moves."""

@@ -121,6 +121,25 @@ def test_the_first_of_the_highlighted_cubes_is_due(seed: int) -> None:
     assert (moved.images["base_camera"][20][4 * CELL + 4, 11 * CELL + 4] == GREY).all(), "the button stays"
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_what_was_covered_is_seen_in_an_uncovered_scene(seed: int) -> None:
+    arm = (slice(0, 20), slice(60, 70))
+    moved = scene(episode(arm=arm)).uncovered().drawn(np.random.default_rng(seed))
+    assert moved is not None
+    cell = cell_in(moved.subtasks[0].label)
+    assert cell is not None and (len(moved), len(moved.subtasks), moved.keyframes) == (AFTER_STEPS, 1, (0,))
+    row, column = (CELL * index + 4 for index in cell)
+    for step in (0, AFTER_STEPS - 1):
+        image = moved.images["base_camera"][step]
+        assert image[row, column].tolist() == list(COLOURS[moved.instruction.split()[-2]])
+        assert (image[arm] == 90).all(), "the robot is where it is when it has to choose"
+
+
+def test_highlighted_cubes_are_highlighted_in_an_uncovered_scene() -> None:
+    image = scene(highlighted()).uncovered().images[0]
+    assert all((image[row * CELL, column * CELL] == GREY).all() for row, column in LIT.values())
+
+
 def test_a_cube_whose_white_area_is_never_seen_is_no_scene() -> None:
     source = highlighted()
     dark = Frames(source.images["base_camera"][0][None], np.zeros(100, np.int32))
