@@ -12,7 +12,7 @@ and never looks at its memory.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -40,6 +40,9 @@ class DatasetConfig:
     samples: how many lines the JSONL has.
     task_weights: how often each task is drawn, however many episodes it has: pattern of its name -> weight, of which
         the first that matches counts (`*` is any other task). Without any, each episode is drawn equally often.
+    metadata_shares: field of an episode's metadata -> the share of a task's draws that are of episodes with that field,
+        however many they are. Of several fields the first that an episode has counts; a task that has no such episodes
+        draws the others.
     phase_weights: how often each kind of subtask is drawn. The key is the first word of its label; `*` is any other.
     cue_subtask: the subtask that shows what has to be remembered; `counterfactual: cue` needs it.
     counterfactual: what a sample gets from another episode with the same instruction. "cue" exchanges the keyframes of
@@ -76,6 +79,7 @@ class DatasetConfig:
 
     samples: int = 12_000
     task_weights: dict[str, float] = field(default_factory=dict)
+    metadata_shares: dict[str, float] = field(default_factory=dict)
     phase_weights: dict[str, float] = field(default_factory=lambda: {"*": 1.0})
     cue_subtask: str | None = None
     counterfactual_probability: float = 0.0
@@ -109,6 +113,8 @@ class DatasetConfig:
         if self.counterfactual == "cue" and self.counterfactual_probability > 0 and self.cue_subtask is None:
             raise ValueError("counterfactual: cue exchanges the keyframes of one subtask: name it in cue_subtask")
         check_task_weights(self.task_weights)
+        if min(self.metadata_shares.values(), default=1.0) <= 0 or sum(self.metadata_shares.values()) >= 1:
+            raise ValueError(f"metadata_shares must be above 0 and below 1 together, got {self.metadata_shares}")
         if not 0 < self.training_share <= 1:
             raise ValueError(
                 f"training_share must be above 0 and at most 1, which is all episodes; got {self.training_share}"
@@ -171,6 +177,8 @@ class SampleMaker:
         self._config = config
         self._by_task = _by_task(episodes)
         self._task_weights = weights_of(self._by_task, config.task_weights) if config.task_weights else None
+        groups = list(self._by_task.values()) if config.task_weights else [list(episodes)]
+        self._groups = [_by_metadata(group, config.metadata_shares) for group in groups]
         self._goals = _goals_by_task(episodes)
         self._branch_points = branch_points(episodes)
         self._cues = [(e, step) for e in episodes for step in self._cue_steps(e)]
@@ -179,14 +187,17 @@ class SampleMaker:
         """`count` samples, a few of each replay."""
         made = 0
         while made < count:
-            episode = rng.choice(self._some_task(rng) if self._task_weights else self._episodes)
+            episode = self._episode(rng)
             snapshots = self._replay(episode, rng)
             for _ in range(min(self._config.samples_per_replay, count - made)):
                 yield self._sample(episode, snapshots[self._step(episode, rng)], rng)
                 made += 1
 
-    def _some_task(self, rng: random.Random) -> list[Episode]:
-        return rng.choices(list(self._by_task.values()), self._task_weights)[0]
+    def _episode(self, rng: random.Random) -> Episode:
+        shares = rng.choices(self._groups, self._task_weights)[0] if self._task_weights else self._groups[0]
+        if len(shares) == 1:
+            return rng.choice(shares[0][1])
+        return rng.choice(rng.choices([group for _, group in shares], [share for share, _ in shares])[0])
 
     def _replay(self, episode: Episode, rng: random.Random) -> Replay:
         return Replay(episode, self._memory, self._nominations(episode, rng), self._lag(rng))
@@ -294,6 +305,15 @@ def _by_task(episodes: Sequence[Episode]) -> dict[str, list[Episode]]:
     for episode in episodes:
         groups.setdefault(episode.task, []).append(episode)
     return groups
+
+
+def _by_metadata(episodes: Sequence[Episode], shares: Mapping[str, float]) -> list[tuple[float, list[Episode]]]:
+    """(share, episodes) of each field of `shares` that some of these episodes have, and of those that have none."""
+    groups: dict[str, list[Episode]] = {}
+    for episode in episodes:
+        groups.setdefault(next((name for name in shares if name in episode.metadata), ""), []).append(episode)
+    rest = 1.0 - sum(shares.get(name, 0.0) for name in groups)
+    return [(shares.get(name, rest), group) for name, group in groups.items()]
 
 
 def _goals_by_task(episodes: Sequence[Episode]) -> dict[str, set[str]]:

@@ -145,6 +145,24 @@ def test_a_share_of_the_training_is_that_with_the_lowest_seeds_of_each_task(epis
     assert split_episodes(episodes, 1.0, 0.5) == ([], episodes)
 
 
+def test_episodes_with_a_field_of_metadata_get_their_share():
+    """However many they are, and each once: the first of the fields that an episode has counts."""
+    plain = [make_episode(seed, "red") for seed in range(1000, 1002)]
+    moved = [replace(make_episode(seed, "red"), metadata={"moved": [1]}) for seed in range(1002, 1042)]
+    seen = [replace(e, seed=e.seed + 100, metadata={"moved": [1], "seen": True}) for e in moved[:20]]
+    config = replace(PLAIN, metadata_shares={"seen": 0.25, "moved": 0.25}, samples_per_replay=1)
+    drawn = draw([*plain, *moved, *seen], config, count=2000)
+    shares = [np.mean([e in [s.seed for s in group] for e in [d.episode.seed for d in drawn]]) for group in (plain, seen)]
+    assert shares == pytest.approx([0.5, 0.25], abs=0.04)
+    assert {d.episode.seed for d in draw(plain, config, count=100)} == {1000, 1001}
+
+
+@pytest.mark.parametrize("shares", [{"moved": 1.0}, {"moved": 0.0}, {"moved": 0.6, "seen": 0.5}])
+def test_shares_that_leave_nothing_are_refused(shares):
+    with pytest.raises(ValueError, match="metadata_shares must be above 0 and below 1 together"):
+        DatasetConfig(metadata_shares=shares)
+
+
 @pytest.mark.parametrize("share", [0.0, -0.5, 1.1])
 def test_a_share_that_is_none_is_refused(share):
     with pytest.raises(ValueError, match=f"training_share must be above 0 and at most 1.*got {share}"):
