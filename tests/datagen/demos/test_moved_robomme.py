@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from datagen.command import KINDS
-from datagen.demos.moved_robomme import AFTER_STEPS, CLEAR, MovedRobommeConfig, MovedRobommeWorker, Scene, scene_of
+from datagen.demos.moved_robomme import MovedRobommeConfig, MovedRobommeWorker
+from datagen.demos.robomme_scenes import AFTER_STEPS, CLEAR, Scene, scene_of
 from predimem.core.episode_folder import episode_path, load_episodes
 from predimem.core.episode_writer import save_episode
 from predimem.core.episodes import Episode, SubtaskSpan
