@@ -151,7 +151,8 @@ def _record(number: int, sample: Sample, prompt: PromptConfig, store: ImageStore
     rendered = render_prompt(replace(snapshot, recent=recent, keyframes=keyframes), prompt)
     answer = render_answer(sample.subtask, sample.positions)
     camera = prompt.cameras[0]
-    height, width = cropped(episode.images[camera][0], camera, prompt.crop).shape[:2]
+    outline = np.empty((*episode.images[camera].shape[1:3], 0), np.uint8)  # no image is read for its size
+    height, width = cropped(outline, camera, prompt.crop).shape[:2]
     return {
         "qid": f"{episode.task}_seed{episode.seed}_step{snapshot.step}_n{number}",
         "messages": [*rendered.messages, {"role": "assistant", "content": answer}],

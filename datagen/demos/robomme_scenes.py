@@ -79,19 +79,19 @@ class Scene:
 
     def uncovered(self) -> Scene:
         """The scene from the choice on, a single image in which what was covered is seen."""
-        start, end = next(span.start for span in self.episode.subtasks if cell_in(span.label)), len(self.rows)
+        choice = next(span for span in self.episode.subtasks if cell_in(span.label) is not None)
+        start, end = choice.start, len(self.rows)
         seen = self.owner >= 0
         if self.episode.task != HIGHLIGHT:
             seen = seen & cubes(self.images)
         best = int(seen.sum((1, 2)).argmax())
         in_front = self.owner[-1] == -1
         owner = np.where(in_front, -1, np.where(self.owner[best] >= 0, self.owner[best], -2))
-        label = next(span.label for span in self.episode.subtasks if span.start == start)
         episode = replace(
             self.episode,
             state=self.episode.state[start:end],
             actions=self.episode.actions[start:end],
-            subtasks=(SubtaskSpan(0, end - start, label),),
+            subtasks=(SubtaskSpan(0, end - start, choice.label),),
             keyframes=(0,),
             metadata={**self.episode.metadata, "uncovered": True, "video_steps": 0},
         )

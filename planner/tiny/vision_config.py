@@ -16,8 +16,8 @@ class VisionConfig:
     present_pixels: a colour counts as present in a cell from this many pixels on.
     spot_weight: the weight of which colours are present where in a cell, in its 4 x 4 spots. With 0 a tower need not
         know where in a cell a small thing is, as labels that name places ask.
-    whiten: features get about the same variance in all directions (`vision_features.unit_scale`). A language model
-        learns sooner what small things are where.
+    whiten: features get about the same variance in all directions (`vision_features.unit_scale`), so that the place of
+        a token does not drown what differs between two scenes.
     steps, batch_size, learning_rate, seed: as usual.
     shift_pixels: frames are moved by up to this many pixels.
     max_frames: how many frames are used; they are drawn at random.
