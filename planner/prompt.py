@@ -29,8 +29,6 @@ class PromptConfig:
     """How memory is put into words and images.
 
     cameras: names in the order in which a timestep's images are shown.
-    crop: camera -> left, top, right and bottom of the part of its image that is shown, as fractions. What matters fills
-        the image, so that it needs fewer tokens. Labels that name places still count from the whole image.
     recent_window: timesteps of a full window, as the system prompt states it.
     keyframes: False is the ablation whose prompt has no keyframe section.
     image_patch_size: the vision tower's, by which qwen-vl-utils sizes the images.
@@ -43,18 +41,20 @@ class PromptConfig:
 
     past_sessions: True adds the section of earlier sessions that the memory admits (`memory_bank.retrieval`), before
         this episode's keyframes. Their times count from the start of their own session.
+    crop: camera -> left, top, right and bottom of the part of its image that is shown, as fractions. What matters fills
+        the image, so that it needs fewer tokens. Labels that name places still count from the whole image.
 
     The fields of `FOLLOWS_MEMORY` say what the memory config says; a config file leaves them out.
     """
 
     cameras: tuple[str, ...] = ("base_camera", "hand_camera")
-    crop: dict[str, tuple[float, float, float, float]] = field(default_factory=dict)
     recent_window: int = MemoryConfig.recent_window
     keyframes: bool = MemoryConfig.keyframes
     image_patch_size: int = 16
     past_subtasks: bool = MemoryConfig.past_subtasks
     timestamps: Literal["absolute", "relative", "gaps", "none"] = "absolute"
     past_sessions: bool = False
+    crop: dict[str, tuple[float, float, float, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.cameras or len(set(self.cameras)) != len(self.cameras):

@@ -170,7 +170,7 @@ class LooksBack(Sound):
     def observe(self, observation):
         super().observe(observation)
         self.steps.append(observation.step)
-        self.latest = max(itertools.chain(*[self.steps] * 100))
+        self.latest = max(itertools.chain(*[self.steps] * (1 + len(self.steps) // 20)))
 
 
 class FromZero(Sound):
