@@ -144,6 +144,7 @@ def test_the_shipped_configs_describe_this_robot():
     assert tiny_recipe.actor.relative_to_state == RELATIVE and tiny_recipe.continue_from is None
 
 
+@pytest.mark.slow
 def test_is_served_in_a_process_and_stays_up(imported: Path, tmp_path: Path):
     """`predimem serve --config configs/serve_dual_arm.yaml --actor DIR`: held at its joints, then absolute actions."""
     config = tmp_path / "serve.yaml"

@@ -146,6 +146,7 @@ def test_configs_name_a_server(tmp_path: Path):
         make_served(ModelsConfig(planner="instruction", actor="ws://gpu:8000", actor_options={"image_sizes": 3}))
 
 
+@pytest.mark.slow
 def test_a_predimem_server_with_its_s1_elsewhere(server: ServerProcess, port: int, tmp_path: Path):
     """Robots get the other server's actions, an error at once where it fails, and actions again after that."""
     config = tmp_path / "serve.yaml"

@@ -97,6 +97,7 @@ def test_bad_input_in_a_process_of_its_own():
     assert "config file not found: nowhere.yaml" in result.stderr and "Traceback" not in result.stderr
 
 
+@pytest.mark.slow
 def test_a_planner_is_not_verified_without_episodes_that_are_held_out(tmp_path):
     for seed in range(5):
         save_episode(episode_path(tmp_path, "Squares-v0", seed), make_episode(seed, "red"))

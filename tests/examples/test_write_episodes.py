@@ -46,6 +46,7 @@ def test_what_it_writes(folder: Path) -> None:
         assert episode.success and episode.keyframes == (9,)
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_guide_read_it(folder: Path) -> None:
     commands = re.findall(r"^predimem (.*?)(?: +#.*)?$", GUIDE.read_text(), re.MULTILINE)
     # Those need somebody's data set, or a model at an endpoint.

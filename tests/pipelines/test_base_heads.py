@@ -21,6 +21,7 @@ def predimem(*words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_a_head_is_trained_and_played(tmp_path: Path) -> None:
     """It plays the same episodes with the same outcome in `predimem eval` and side by side."""
     weights, out = tmp_path / "weights", tmp_path / "eval"

@@ -182,6 +182,7 @@ def untrained(tmp_path: Path, episodes: Any) -> HeadStudy:
     return study
 
 
+@pytest.mark.slow
 def test_replays_and_states_of_a_planner(untrained: HeadStudy, tmp_path: Path) -> None:
     replay_all(untrained, workers=1)
     found = read_found(untrained)

@@ -100,6 +100,7 @@ def test_the_shipped_config_is_the_default() -> None:
     assert serve_config(ROOT / "configs/serve.yaml", {}) == serve_config(None, {})
 
 
+@pytest.mark.slow
 def test_the_arena_is_served_with_the_settings_of_its_evaluation(tmp_path: Path) -> None:
     """The shipped config and weights, on a kept episode of the arena: plans come, and of the arena's own labels."""
     import yaml

@@ -143,6 +143,7 @@ def test_what_cannot_be_served_is_one_clear_line(server: ServerProcess, tmp_path
         run_server(config, broken)
 
 
+@pytest.mark.slow
 def test_a_person_is_told_when_and_where_it_is_ready(tmp_path: Path) -> None:
     port = free_port()
     command = [sys.executable, "-m", "predimem.cli", "serve", "--port", str(port), "--state-dir", str(tmp_path / "s")]

@@ -26,6 +26,7 @@ def test_attempts_are_counted_and_kept(tmp_path: Path) -> None:
         play_skills(replace(CONFIG, execute_steps=8), 900_000, out, progress=False)
 
 
+@pytest.mark.slow
 def test_a_half_written_line_is_played_again(tmp_path: Path) -> None:
     out = tmp_path / "skills.jsonl"
     attempts = play_skills(CONFIG, 900_000, out, progress=False)

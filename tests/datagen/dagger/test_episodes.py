@@ -109,6 +109,7 @@ def test_every_subtask_has_a_keyframe_near_its_end() -> None:
     assert with_ends((5, 30, 95), (40, 60, 100)) == (5, 30, 59, 95)
 
 
+@pytest.mark.slow
 def test_what_comes_out_again_is_put_back_by_the_oracle_planner(tmp_path: Path) -> None:
     disturbances = replace(CALM, undisturbed_share=0.0, came_out_share=1.0)
     config = replace(CONFIG, tasks=("1",), out=str(tmp_path), disturbances=disturbances)

@@ -61,6 +61,7 @@ def test_bad_input_is_one_clear_line(arguments: list[str], message: str) -> None
     assert result.returncode == 1 and message in result.stderr and "Traceback" not in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.needs("vulkan")
 def test_a_model_is_shown_the_first_image(scripted: Callable[..., tuple[str, Requests]]) -> None:
     task = task_of(18)

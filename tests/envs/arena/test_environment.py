@@ -124,6 +124,7 @@ for options in ({{"obs_mode": "rgb"}}, {{"render_mode": "rgb_array"}}, {{"render
     assert all("no Vulkan driver" in line and "/nowhere/icd.json" in line and "doctor" in line for line in lines)
 
 
+@pytest.mark.slow
 def test_images_can_be_wanted_after_an_environment_without_any() -> None:
     """SAPIEN lists its devices once in a process. And if somebody else made it do so, the error says it."""
     script = f"""
