@@ -15,7 +15,9 @@ from typing import Any
 
 from benchmarks.mikasa_table import counts_of, table
 from predimem.evaluation.analysis.compact import episodes_of
+from predimem.evaluation.analysis.unseen import read_outcomes, rows_of
 from predimem.evaluation.report.summary import compare, summarise_means
+from predimem.evaluation.report.unseen import table_of
 from predimem.evaluation.run.config import read_results
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -159,6 +161,12 @@ def study(file: str, quantity: str, values: dict[str, str]) -> str:
     return markdown((quantity, "agent config", "episodes", "TSR, % [95 %]", "CSR, % [95 %]"), lines)
 
 
+def unseen(*files: str) -> str:
+    """What each condition of `configs/eval/arena_unseen.yaml` costs."""
+    head, *lines = table_of(rows_of(read_outcomes([ROOT / "results" / f"{file}.json" for file in files])))
+    return markdown(head, lines)
+
+
 def planner_figures(which: Sequence[Which]) -> str:
     head = (
         *("agent config", "episodes", "right at switches, %", "right elsewhere, %", "early, %", "late, %", "never, %"),
@@ -194,6 +202,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "scripts": lambda: overall(SCRIPTS),
     "scripts-categories": lambda: by_category(SCRIPTS),
     "scripts-tasks": lambda: by_task(*SCRIPTS[:2]),
+    "unseen": lambda: unseen("arena_unseen_skills", "arena_unseen_learned"),
     "windows": lambda: study("arena_windows", "timesteps", WINDOWS),
     "sizes": lambda: study("arena_sizes", "layers x MLP width", SIZES),
     "capacities": lambda: study("arena_studies", "keyframes", CAPACITIES),

@@ -44,6 +44,7 @@ def arena_environment(
             render_backend="auto",
             image_px=config.image_px,
             depth_px=depth_px,
+            variation=config.variation,
         )
 
     return KeptEnvironment(make)

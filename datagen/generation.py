@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
@@ -15,6 +15,7 @@ from predimem.core.own_code import SUFFIX
 from predimem.core.seeds import DEMONSTRATION_SEEDS, check_training_seeds
 from predimem.envs.arena.task import Task
 from predimem.envs.arena.tasks import TASKS
+from predimem.envs.arena.unseen.conditions import check_shares
 from predimem.jobs.journal import DataJournal
 from predimem.jobs.runner import BackendConfig, run_jobs
 from predimem.jobs.tasks import Job, Outcome, Worker
@@ -49,6 +50,8 @@ class ArenaDataConfig:
     tasks: ids, names or task files of the arena; empty: all 26.
     episodes, first_seed: so many seeds of each task, from this one on.
     image_px: width and height of the stored images.
+    variation: what scenes vary besides (positions, colours, distractors, lights, camera), and in which share of the
+    episodes each of these does: `predimem.envs.arena.unseen.conditions.vary`.
     """
 
     may_differ: ClassVar[tuple[str, ...]] = ("out", "tasks", "episodes", "first_seed")
@@ -62,9 +65,14 @@ class ArenaDataConfig:
     episodes: int = 8
     first_seed: int = DEMONSTRATION_SEEDS.start
     image_px: int = 128
+    variation: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_at_least(self, 1, "episodes", "image_px")
+        try:
+            check_shares(self.variation)
+        except ValueError as error:
+            raise ConfigError(f"variation: {error}") from None
         check_training_seeds(self.seeds, "first_seed, episodes")
         if len(set(self.tasks)) != len(self.tasks):
             raise ConfigError(f"each task may be listed once, got {', '.join(self.tasks)}")

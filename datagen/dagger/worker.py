@@ -123,6 +123,8 @@ class _Episode:
             "events": sorted(events, key=lambda event: event["start"]),
             "spoken": self._spoken,
         }
+        if changed := self._env.settings[0].changed:
+            metadata["changed"] = dict(changed)
         if self._learned:
             metadata["nominated_steps"] = [step for _, step in self._nominated]
             metadata["nominated_at"] = [at for at, _ in self._nominated]

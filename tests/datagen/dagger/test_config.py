@@ -22,6 +22,7 @@ def test_the_shipped_recipe_is_the_default() -> None:
         (lambda: PlannerDaggerConfig(s2_latency_steps=-1), "s2_latency_steps must be >= 0"),
         (lambda: PlannerDaggerConfig(driver="weights", image_every=4), "has to be a multiple of image_every"),
         (lambda: PlannerDaggerConfig(tasks=("4", "4")), "each task may be listed once"),
+        (lambda: PlannerDaggerConfig(variation={"textures": 0.1}), "variation: textures is kept for evaluation"),
         (lambda: DisturbanceConfig(late_share=1.2), r"late_share must be in \[0, 1\]"),
         (lambda: DisturbanceConfig(pause_s=(2.0, 1.0)), r"pause_s is \[lowest, highest\] in s, got \[2.0, 1.0\]"),
         (lambda: DisturbanceConfig(wrong_per_minute=-1.0), "wrong_per_minute must be >= 0"),

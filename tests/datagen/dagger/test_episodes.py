@@ -123,3 +123,10 @@ def test_what_comes_out_again_is_put_back_by_the_oracle_planner(tmp_path: Path) 
     assert len(back) >= len(came_out)
     assert all(span.start > came_out[0] for span in back), "the label goes back when it lies still"
     assert episode.goes_back and episode.metadata["span_stages"][-1] in (1, 3)
+
+
+def test_varied_scenes_are_recorded_with_what_varies(tmp_path: Path) -> None:
+    config = replace(CONFIG, out=str(tmp_path), variation={"lights": 1.0}, disturbances=CALM)
+    assert play(config).report["ended"] == "success"
+    episode = load_episode(episode_path(tmp_path, TASK.name, config.first_seed))
+    assert set(episode.metadata["changed"]) == {"brightness", "warmth", "light_turned_deg"} and episode.success

@@ -32,7 +32,7 @@ from predimem.envs.arena.scene.shading import shader_config
 from predimem.envs.arena.scene.visitor import Visitor
 from predimem.envs.arena.task import Task, Variant
 from predimem.envs.arena.tasks import task_of
-from predimem.envs.arena.unseen.conditions import PLAIN, condition_of, draw_setting
+from predimem.envs.arena.unseen.conditions import PLAIN, check_shares, condition_of, draw_setting, vary
 from predimem.envs.arena.unseen.setting import AS_BUILT, ROOM, Setting, View
 from predimem.envs.arena.world import World
 from predimem.rendering import maniskill as rendering
@@ -52,7 +52,8 @@ class ArenaEnv(BaseEnv):
     """One task of the arena, in N worlds: `BaseEnv` of ManiSkill, so everything is batched, [N, ...].
 
     task: its id (1 to 26), its name or its Gymnasium id. condition: what differs from the training (`unseen`); all but
-    "plain" need one world. image_px: width and height of both cameras.
+    "plain" need one world. variation: for training data, what varies in which share of the episodes
+    (`unseen.conditions.vary`); it needs one world, too. image_px: width and height of both cameras.
     obs_mode: "state" (the true state, hidden state included: for oracles), "none", or what the cameras
     see: "rgb", "rgbd", or any of ManiSkill's textures joined by "+" ("rgb+depth+segmentation"); beside
     images there is only what the robot feels (joints, TCP). control_mode: one of `CONTROL_MODES`.
@@ -89,6 +90,7 @@ class ArenaEnv(BaseEnv):
         *,
         task: int | str | Task,
         condition: str = PLAIN,
+        variation: Mapping[str, float] | None = None,
         image_px: int = 128,
         depth_px: int | None = None,
         num_envs: int = 1,
@@ -102,7 +104,10 @@ class ArenaEnv(BaseEnv):
         **kwargs: Any,
     ):
         self.task: Task = task_of(task)
-        self.condition = condition_of(condition).name
+        self.condition, self._variation = condition_of(condition).name, dict(variation or {})
+        check_shares(self._variation)
+        if self._variation and self.condition != PLAIN:
+            raise ValueError(f"either a condition or a variation, got {condition!r} and {self._variation}")
         self.settings: list[Setting] = []  # one for each world, of the episode that runs
         self.image_px, self._depth_px = image_px, depth_px
         self._robot_meshes = robot_meshes
@@ -118,9 +123,9 @@ class ArenaEnv(BaseEnv):
             raise ValueError(f"robot_meshes is one of {', '.join(ROBOT_MESHES)}, not {robot_meshes!r}")
         if reconfiguration_freq is None:
             reconfiguration_freq = 1 if num_envs == 1 else 0
-        if self.condition != PLAIN and (num_envs, reconfiguration_freq) != (1, 1):
+        if (self.condition != PLAIN or self._variation) and (num_envs, reconfiguration_freq) != (1, 1):
             raise ValueError(
-                f"condition {condition!r} builds a scene for each episode: it needs num_envs=1 and "
+                f"{self._variation or condition!r} builds a scene for each episode: it needs num_envs=1 and "
                 f"reconfiguration_freq=1, got {num_envs} and {reconfiguration_freq}"
             )
         super().__init__(
@@ -222,8 +227,13 @@ class ArenaEnv(BaseEnv):
         env_idx = torch.as_tensor(options.get("env_idx", range(self.num_envs)), device=self.device)
         options["env_idx"] = env_idx
         seeds = self._seeds(seed, env_idx.cpu().numpy())
-        self.settings = [draw_setting(self.task, seed, self.condition) for seed in seeds]
+        self.settings = [self._draw(seed) for seed in seeds]
         return super().reset(seed=seeds, options=options)
+
+    def _draw(self, seed: int) -> Setting:
+        if self._variation:
+            return vary(self.task, seed, self._variation)
+        return draw_setting(self.task, seed, self.condition)
 
     def _seeds(self, seed: int | Sequence[int] | None, env_idx: np.ndarray) -> list[int]:
         """The episode seeds of all N worlds, new in `env_idx`. (ManiSkill mixes them up in partial resets.)"""

@@ -25,7 +25,9 @@ def apply(setting: Setting, task: Task, rng: np.random.Generator) -> Setting:
     aside *= np.linalg.norm(ahead) / np.linalg.norm(aside)
     angle = math.radians(turned_deg)
     target = eye + shift + math.cos(angle) * ahead + math.sin(angle) * aside
-    changed = {"camera_moved_m": rounded(shift), "camera_turned_deg": round(turned_deg, 2)}
+    changed = {
+        **setting.changed, "camera_moved_m": rounded(shift), "camera_turned_deg": round(turned_deg, 2)
+    }  # fmt: skip
     return replace(setting, view=View(_point(eye + shift), _point(target)), changed=changed)
 
 

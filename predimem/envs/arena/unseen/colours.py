@@ -22,4 +22,4 @@ def apply(setting: Setting, task: Task, rng: np.random.Generator) -> Setting:
     for left in [name for name in hues if name.endswith("_left")]:  # twins are told apart by where they stand
         hues[left.replace("_left", "_right")] = hues[left]
     styles = {name: Style(hue_deg=hue) for name, hue in hues.items()}
-    return replace(setting, styles=styles, changed={"hues_deg": hues})
+    return replace(setting, styles=styles, changed={**setting.changed, "hues_deg": hues})

@@ -1,8 +1,11 @@
-"""The conditions in which a task can be played, by name: `plain` is as trained, each other one changes one thing."""
+"""The conditions in which a task can be played, by name: `plain` is as trained, each other one changes one thing.
+
+Training data may vary several of these things at once (`vary`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +16,8 @@ from predimem.envs.arena.unseen import camera, colours, distractors, instruction
 from predimem.envs.arena.unseen.setting import Setting, as_trained
 
 PLAIN = "plain"
+TRAINABLE = ("positions", "colours", "distractors", "lights", "camera")  # the others are kept for evaluation
+VARIED = 1  # tells the random numbers of varied training data from those of the conditions; never to be changed
 
 
 @dataclass(frozen=True)
@@ -61,3 +66,29 @@ def draw_setting(task: Task, seed: int, condition: str = PLAIN) -> Setting:
     chosen = condition_of(condition)
     rng = np.random.default_rng([seed, task.task_id, chosen.stream])
     return chosen.apply(as_trained(task, seed), task, rng)
+
+
+def check_shares(shares: Mapping[str, float]) -> None:
+    """Raises ValueError unless these are shares of episodes, by conditions that training may show."""
+    for name, share in shares.items():
+        if name not in TRAINABLE:
+            held = "is kept for evaluation" if name in CONDITIONS else "is no condition"
+            raise ValueError(f"{name} {held}: training data may vary {', '.join(TRAINABLE)}")
+        if not 0 <= share <= 1:
+            raise ValueError(f"{name}: expected the share of episodes that it varies, in [0, 1], got {share}")
+
+
+def vary(task: Task, seed: int, shares: Mapping[str, float]) -> Setting:
+    """A setting for training, in which each condition is applied with its share, several of them at once.
+
+    shares: condition (of `TRAINABLE`) -> the share of episodes. The same (task, seed, shares) always gives the same
+    setting. Raises ValueError as `check_shares` does.
+    """
+    check_shares(shares)
+    setting = as_trained(task, seed)
+    for name in TRAINABLE:
+        condition = CONDITIONS[name]
+        rng = np.random.default_rng([seed, task.task_id, condition.stream, VARIED])
+        if rng.random() < shares.get(name, 0.0):
+            setting = condition.apply(setting, task, rng)
+    return setting

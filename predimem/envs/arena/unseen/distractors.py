@@ -29,5 +29,5 @@ def apply(setting: Setting, task: Task, rng: np.random.Generator) -> Setting:
         name: (np.array([*point, DISTRACTORS[name].half_height_m + 0.001]), float(rng.uniform(-math.pi, math.pi)))
         for name, point in zip(names, points, strict=True)
     }
-    changed = {"distractors_m": {name: rounded(position[:2]) for name, (position, _) in poses.items()}}
-    return replace(setting, distractors=poses, changed=changed)
+    stand = {name: rounded(position[:2]) for name, (position, _) in poses.items()}
+    return replace(setting, distractors=poses, changed={**setting.changed, "distractors_m": stand})

@@ -52,4 +52,4 @@ def apply(setting: Setting, task: Task, rng: np.random.Generator) -> Setting:
         raise ValueError(f"{PARAPHRASES.name} has no paraphrases of {task.name}: play it in another condition")
     original = task.variants[setting.layout.variant].instruction
     told = str(rng.choice(all_paraphrases()[task.name].of(original)))
-    return replace(setting, instruction=told, changed={"instruction": told})
+    return replace(setting, instruction=told, changed={**setting.changed, "instruction": told})

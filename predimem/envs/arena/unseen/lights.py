@@ -35,8 +35,11 @@ def apply(setting: Setting, task: Task, rng: np.random.Generator) -> Setting:
         fill_direction=_turned(before.fill_direction, turned_deg),
     )
     changed = {
-        "brightness": round(brightness, 3), "warmth": round(warmth, 3), "light_turned_deg": round(turned_deg, 1)
-    }  # fmt: skip
+        **setting.changed,
+        "brightness": round(brightness, 3),
+        "warmth": round(warmth, 3),
+        "light_turned_deg": round(turned_deg, 1),
+    }
     return replace(setting, lamps=lamps, changed=changed)
 
 

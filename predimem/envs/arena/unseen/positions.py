@@ -37,7 +37,7 @@ def apply(setting: Setting, task: Task, rng: np.random.Generator) -> Setting:
         if _goes_along(place, task):
             objects[name] = _moved(objects[name], shift)
     moved = Layout(layout.variant, fixtures, mats, objects, layout.qpos)
-    changed: dict[str, Any] = {"objects_m": {name: rounded(objects[name][0][:2]) for name in loose}}
+    changed: dict[str, Any] = {**setting.changed, "objects_m": {name: rounded(objects[name][0][:2]) for name in loose}}
     if task.fixtures:
         changed["containers_moved_m"] = rounded(shift)
     return replace(setting, layout=moved, changed=changed)

@@ -18,4 +18,4 @@ SETS = 12  # of patterns; few, since the surfaces of each are kept in memory
 def apply(setting: Setting, task: Task, rng: np.random.Generator) -> Setting:
     pattern = 1 + int(rng.integers(SETS))
     styles = {name: Style(pattern=pattern) for name in (ROOM, "cabinet", *task.fixtures)}
-    return replace(setting, styles=styles, changed={"pattern": pattern})
+    return replace(setting, styles=styles, changed={**setting.changed, "pattern": pattern})

@@ -126,3 +126,26 @@ def test_the_room_is_called_like_no_thing() -> None:
     from predimem.envs.arena.objects import DISTRACTORS, OBJECTS
 
     assert ROOM not in {*FIXTURES, *OBJECTS, *DISTRACTORS} and not OBJECTS.keys() & DISTRACTORS.keys()
+
+
+def test_training_data_are_built_as_they_vary(plain: Look) -> None:
+    """Seed 900003 is nobody's training seed, but of a layout that the other tests here know."""
+    env: Any = make(TASK, obs_mode="none", render_backend="auto", image_px=64, variation={"lights": 1.0, "camera": 1.0})
+    try:
+        now = Look(env)
+        assert set(env.unwrapped.settings[0].changed) == {
+            *("brightness", "warmth", "light_turned_deg"),
+            *("camera_moved_m", "camera_turned_deg"),
+        }
+    finally:
+        env.close()
+    assert np.array_equal(now.state, plain.state), "it looks different, and moves the same"
+    assert differing(now.rgb, plain.rgb) == set(plain.rgb)
+    assert differing(now.depth, plain.depth) == {"agentview_rgb"}, "the camera at the wrist stays"
+
+
+def test_a_variation_needs_a_world_of_its_own() -> None:
+    with pytest.raises(ValueError, match="either a condition or a variation"):
+        make(TASK, obs_mode="none", condition="lights", variation={"camera": 1.0})
+    with pytest.raises(ValueError, match="builds a scene for each episode: it needs num_envs=1"):
+        make(TASK, obs_mode="none", reconfiguration_freq=0, variation={"camera": 1.0})

@@ -12,10 +12,11 @@ import pytest
 from predimem.envs.arena import fixtures as f
 from predimem.envs.arena.layout import Layout, draw_layout
 from predimem.envs.arena.objects import DISTRACTORS
+from predimem.envs.arena.task import Task
 from predimem.envs.arena.tasks import TASKS, task_of
 from predimem.envs.arena.unseen import positions
 from predimem.envs.arena.unseen.camera import MOVED_M, TURNED_DEG
-from predimem.envs.arena.unseen.conditions import CONDITIONS, PLAIN, draw_setting
+from predimem.envs.arena.unseen.conditions import CONDITIONS, PLAIN, TRAINABLE, draw_setting, vary
 from predimem.envs.arena.unseen.lights import BRIGHTNESS
 from predimem.envs.arena.unseen.room import free_points, outside_m
 from predimem.envs.arena.unseen.setting import ROOM, Lamps, Setting, Style, View
@@ -183,3 +184,46 @@ def test_patterns_are_for_furniture_alone() -> None:
 def test_an_unknown_condition_is_refused() -> None:
     with pytest.raises(ValueError, match=r"unknown condition 'camra'; did you mean camera\?.*the arena has: plain"):
         draw_setting(task_of(4), 0, "camra")
+
+
+ALL = dict.fromkeys(TRAINABLE, 1.0)
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+def test_training_data_vary_several_things_at_once(task: Task) -> None:
+    """And there is room for all of it in every task."""
+    for seed in range(48_000, 48_004):
+        varied = vary(task, seed, ALL)
+        assert plain_data(varied) == plain_data(vary(task, seed, ALL))
+        before, now = plain_data(vary(task, seed, {})), plain_data(varied)
+        assert before == plain_data(draw_setting(task, seed))
+        changed = {name for name in now if now[name] != before[name]}
+        assert changed == {"changed"}.union(*(CHANGES[name] for name in TRAINABLE))
+        said = {"objects_m", "hues_deg", "distractors_m", "brightness", "camera_moved_m"}
+        assert said <= set(varied.changed) and json.dumps(varied.changed)
+        taken = [position[:2] for position, _ in varied.layout.objects.values()]
+        stood = [position[:2] for position, _ in varied.distractors.values()]
+        assert min(np.linalg.norm(one - other) for one in stood for other in taken) >= 0.12
+
+
+def test_each_thing_varies_in_its_share_of_the_episodes() -> None:
+    shares = {"lights": 0.25, "camera": 0.75}
+    drawn = [vary(task_of(4), seed, shares) for seed in range(48_000, 48_400)]
+    lit = [setting.lamps != Lamps() for setting in drawn]
+    moved = [setting.view != View() for setting in drawn]
+    assert 0.18 < np.mean(lit) < 0.32 and 0.68 < np.mean(moved) < 0.82
+    assert 0.6 < np.mean(np.array(moved)[lit]) < 0.9, "whether one varies says nothing about the other"
+
+
+@pytest.mark.parametrize(
+    ("shares", "says"),
+    [
+        ({"textures": 0.5}, "textures is kept for evaluation: training data may vary positions, colours,"),
+        ({"instructions": 0.5}, "instructions is kept for evaluation"),
+        ({"lamps": 0.5}, "lamps is no condition"),
+        ({"lights": 1.5}, r"lights: expected the share of episodes that it varies, in \[0, 1\], got 1.5"),
+    ],
+)
+def test_what_training_data_may_not_vary_is_refused(shares: dict[str, float], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        vary(task_of(4), 48_000, shares)
