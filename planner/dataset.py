@@ -24,6 +24,7 @@ from planner.replay import Replay, Sample, frame_at, on_grid
 from predimem.core.episode_folder import load_episodes
 from predimem.core.episodes import Episode, check_subtasks
 from predimem.core.frames import StepImages
+from predimem.core.paraphrases import read_paraphrases
 from predimem.core.seeds import refuse_evaluation_seed
 from predimem.core.task_weights import check_task_weights, weights_of
 from predimem.core.types import MemorySnapshot
@@ -63,6 +64,9 @@ class DatasetConfig:
     boundary_probability: the share of samples that lie within `boundary_steps` of a change of subtask.
     branch_point_probability: of an episode that has branch points (`planner.branch_points`), the share of samples that
         lie within `counterfactual_steps` after one.
+    paraphrases: a YAML file with other words for the instructions (`predimem.core.paraphrases`). A task that it lacks
+        keeps its own.
+    paraphrase_probability: the share of samples whose instruction is put into other words.
     step_grid: samples and keyframes are taken at multiples of it, so that many samples share images.
     samples_per_replay: how many samples are drawn from one replay of an episode.
     image_format: "png" writes files beside the JSONL, "base64" puts the images inside it.
@@ -100,6 +104,8 @@ class DatasetConfig:
     lag_steps: int = 0
     own_memory_probability: float = 0.0
     training_share: float = 1.0
+    paraphrases: str | None = None
+    paraphrase_probability: float = 0.0
 
     def __post_init__(self) -> None:
         if self.image_format not in ("png", "base64"):
@@ -112,6 +118,8 @@ class DatasetConfig:
             raise ValueError("phase_weights needs the key '*' for the subtasks that it does not name")
         if self.counterfactual == "cue" and self.counterfactual_probability > 0 and self.cue_subtask is None:
             raise ValueError("counterfactual: cue exchanges the keyframes of one subtask: name it in cue_subtask")
+        if self.paraphrase_probability > 0 and self.paraphrases is None:
+            raise ValueError("paraphrase_probability needs the other words: name their file in paraphrases")
         check_task_weights(self.task_weights)
         if min(self.metadata_shares.values(), default=1.0) <= 0 or sum(self.metadata_shares.values()) >= 1:
             raise ValueError(f"metadata_shares must be above 0 and below 1 together, got {self.metadata_shares}")
@@ -181,6 +189,7 @@ class SampleMaker:
         self._groups = [_by_metadata(group, config.metadata_shares) for group in groups]
         self._goals = _goals_by_task(episodes)
         self._branch_points = branch_points(episodes)
+        self._paraphrases = read_paraphrases(Path(config.paraphrases)) if config.paraphrases else {}
         self._cues = [(e, step) for e in episodes for step in self._cue_steps(e)]
 
     def draw(self, count: int, rng: random.Random) -> Iterator[Sample]:
@@ -190,7 +199,7 @@ class SampleMaker:
             episode = self._episode(rng)
             snapshots = self._replay(episode, rng)
             for _ in range(min(self._config.samples_per_replay, count - made)):
-                yield self._sample(episode, snapshots[self._step(episode, rng)], rng)
+                yield self._in_other_words(self._sample(episode, snapshots[self._step(episode, rng)], rng), rng)
                 made += 1
 
     def _episode(self, rng: random.Random) -> Episode:
@@ -258,6 +267,13 @@ class SampleMaker:
             by_progress = self._config.counterfactual == "progress"
             return self._with_other_memory(sample, rng) if by_progress else self._with_other_cue(sample, rng)
         return sample
+
+    def _in_other_words(self, sample: Sample, rng: random.Random) -> Sample:
+        known, share = self._paraphrases.get(sample.episode.task), self._config.paraphrase_probability
+        if known is None or rng.random() >= share:
+            return sample
+        told = rng.choice(known.of(sample.episode.instruction))
+        return replace(sample, snapshot=replace(sample.snapshot, instruction=told))
 
     def _with_other_memory(self, sample: Sample, rng: random.Random) -> Sample:
         own = sample.episode

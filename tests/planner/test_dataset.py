@@ -18,10 +18,12 @@ from planner.parsing import parse_answer
 from planner.prompt import PromptConfig, render_prompt
 from planner.replay import Replay
 from planner.training_data import equally_long, write_jsonl, write_training_data, write_validation_data
+from predimem.core.config import ConfigError
 from predimem.core.episode_folder import episode_path
 from predimem.core.episode_reader import load_episode
 from predimem.core.episode_writer import save_episode
 from predimem.core.frames import EpisodeError
+from predimem.core.paraphrases import read_paraphrases
 from tests.planner.builders import COLOURS, MEMORY, PROMPT, make_episode
 
 PLAIN = DatasetConfig(phase_weights={"watch": 0.15, "wait": 0.15, "*": 0.7}, counterfactual="cue", cue_subtask="watch")
@@ -284,3 +286,28 @@ def test_without_a_setting_samples_are_what_was_recorded(episodes):
         expected = Replay(sample.episode, MEMORY, sample.episode.keyframes)[sample.snapshot.step]
         assert [f.step for f in sample.snapshot.keyframes] == [f.step for f in expected.keyframes]
         assert not sample.counterfactual and sample.subtask == sample.episode.subtask_at(sample.snapshot.step)
+
+
+def test_instructions_are_put_into_other_words(episodes, tmp_path):
+    own = {episode.instruction for episode in episodes}
+    (instruction,) = own
+    words = tmp_path / "words.yaml"
+    words.write_text(json.dumps({"Squares-v0": {"original": instruction, "paraphrases": ["Do it.", "Please do."]}}))
+    config = replace(PLAIN, paraphrases=str(words), paraphrase_probability=0.5)
+    samples = draw(episodes, config, 400)
+    told = [sample.snapshot.instruction for sample in samples]
+    assert set(told) == own | {"Do it.", "Please do."} and 0.4 < told.count(instruction) / 400 < 0.6
+    assert "Do it." in render_prompt(samples[told.index("Do it.")].snapshot, PROMPT).messages[-1]["content"]
+    assert all(sample.subtask == sample.episode.subtask_at(sample.snapshot.step) for sample in samples)
+    words.write_text(json.dumps({"Other-v0": {"original": instruction, "paraphrases": ["Do it."]}}))
+    read_paraphrases.cache_clear()
+    assert {sample.snapshot.instruction for sample in draw(episodes, config)} == own, "a task that the file lacks"
+
+
+def test_other_words_need_a_file_and_its_form(episodes, tmp_path):
+    with pytest.raises(ValueError, match="name their file in paraphrases"):
+        replace(PLAIN, paraphrase_probability=0.5)
+    words = tmp_path / "faulty.yaml"
+    words.write_text("Squares-v0: [Do it.]\n")
+    with pytest.raises(ConfigError, match="expected the texts `original` and `paraphrases` of Squares-v0"):
+        draw(episodes, replace(PLAIN, paraphrases=str(words), paraphrase_probability=0.5))

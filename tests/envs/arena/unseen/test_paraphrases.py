@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from predimem.core.paraphrases import read_paraphrases
 from predimem.envs.arena.tasks import TASKS, task_of
 from predimem.envs.arena.unseen.conditions import draw_setting
 from predimem.envs.arena.unseen.instructions import all_paraphrases
 
 ROOT = Path(__file__).parents[4]
+TRAINED = ROOT / "configs/paraphrases/arena.yaml"
 OTHER_WORDS = (*(ROOT / f"tests/datagen/decompose/{name}.json" for name in ("paraphrases", "own_words")),)
 
 
@@ -104,3 +106,13 @@ def test_tasks_that_say_something_else_are_refused() -> None:
         all_paraphrases()["ButterInEmptyDrawer"].of("Put the butter away.")
     with pytest.raises(ValueError, match=r"no paraphrases of MyTask"):
         draw_setting(replace(task_of(4), name="MyTask", task_id=99), 0, "instructions")
+
+
+def test_those_for_training_are_others() -> None:
+    """Of every task and variant, and no sentence that an evaluation uses."""
+    for task in TASKS:
+        evaluated, trained = all_paraphrases()[task.name], read_paraphrases(TRAINED)[task.name]
+        assert trained.original == evaluated.original and len(trained.paraphrases) == 12
+        for instruction in {variant.instruction for variant in task.variants}:
+            told = set(map(letters, trained.of(instruction)))
+            assert len(told) == 12 and not told & {letters(instruction), *map(letters, evaluated.of(instruction))}
