@@ -48,3 +48,9 @@ def arena_environment(
         )
 
     return KeptEnvironment(make)
+
+
+def varied(env: Any) -> dict[str, Any]:
+    """For an episode's metadata: what the config's `variation` changed in its scene; nothing where it is as always."""
+    changed = env.settings[0].changed
+    return {"changed": dict(changed)} if changed else {}

@@ -12,7 +12,7 @@ from datagen.actor_data.config import ActorDataConfig
 from datagen.actor_data.labelled import Labelled, episode_of, look
 from datagen.actor_data.rollouts import MakePolicy, Rollout, play, start
 from datagen.actor_data.starts import draw_gripper, draw_stage, hold_askew, leave, try_before, wander, write
-from datagen.environments import arena_environment
+from datagen.environments import arena_environment, varied
 from datagen.experts.scripted.snapshot import Snapshot
 from predimem.core.episode_folder import episode_path
 from predimem.core.episode_writer import save_episode
@@ -42,10 +42,10 @@ class ActorDataWorker:
             rollout = self.rollout(job, rng)
             frames, report["attempts"] = rollout.frames, attempts_of(rollout)
         if frames:
-            metadata = {"kind": self._config.sampling, "learned": self._policy is not None, **report}
+            env = self._environment.of(job.task)
+            metadata = {"kind": self._config.sampling, "learned": self._policy is not None, **report, **varied(env)}
             hz = 20.0 / self._config.execute_steps if self._config.sampling == "rollouts" else 0.0
-            instruction = self._environment.of(job.task).variant().instruction
-            episode = episode_of(frames, job.task, job.seed, instruction, hz, metadata)
+            episode = episode_of(frames, job.task, job.seed, env.variant().instruction, hz, metadata)
             save_episode(episode_path(self._config.out, job.task, job.seed), episode)
         cause = "" if frames else "no subtask to start with"
         seconds = round(time.perf_counter() - began_s, 3)

@@ -18,7 +18,7 @@ from datagen.dagger.labels import SubtaskLabeller
 from datagen.dagger.low_level_policy import make_low_level_policy
 from datagen.dagger.perturbed_planner import PerturbedOracle, PlannerOrOracle, SubtaskSource
 from datagen.dagger.recorder import DaggerRecorder
-from datagen.environments import arena_environment
+from datagen.environments import arena_environment, varied
 from datagen.execution.timing import Stopwatch
 from predimem.agent.config import NO_MEMORY, SKILLS
 from predimem.core.episode_folder import episode_path
@@ -122,9 +122,8 @@ class _Episode:
             "ended": ended,
             "events": sorted(events, key=lambda event: event["start"]),
             "spoken": self._spoken,
+            **varied(self._env),
         }
-        if changed := self._env.settings[0].changed:
-            metadata["changed"] = dict(changed)
         if self._learned:
             metadata["nominated_steps"] = [step for _, step in self._nominated]
             metadata["nominated_at"] = [at for at, _ in self._nominated]

@@ -14,7 +14,7 @@ from datagen.decompose.waiting import OnScreen
 from datagen.demos.config import GenerationConfig
 from datagen.demos.recorder import Recorder
 from datagen.demos.task_labels import DisagreementError, subtask_of_each
-from datagen.environments import arena_environment
+from datagen.environments import arena_environment, varied
 from datagen.execution.executor import Executor, GiveUp
 from datagen.execution.timing import Stopwatch
 from datagen.grasp.make import make_detector
@@ -74,7 +74,7 @@ class ArenaWorker:
         labels = [variant.subtasks[i].label for i in subtasks]
         report["retries"] = {labels[step]: count for step, count in sorted(executor.retries.items())}
         if not cause:
-            recorder.finish(self._config.keyframes, self._metadata(steps, report))
+            recorder.finish(self._config.keyframes, self._metadata(steps, report) | varied(env))
         return cause
 
     def _play(

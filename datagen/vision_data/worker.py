@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from datagen.actor_data.starts import draw_gripper, write
-from datagen.environments import arena_environment
+from datagen.environments import arena_environment, varied
 from datagen.experts.scripted.snapshot import Snapshot
 from datagen.vision_data.config import VisionDataConfig
 from datagen.vision_data.ghost import GhostArm
@@ -86,5 +86,5 @@ def episode_of(shown: list[Shown], env: Any, job: Job) -> Episode:
         actions=np.zeros((len(shown), 7), np.float32),
         subtasks=tuple(SubtaskSpan(t, t + 1, s.subtask) for t, s in enumerate(shown)),
         keyframes=(),
-        metadata={"kind": "scenes", KEY: facts_of(shown, env.task.objects).as_json()},
+        metadata={"kind": "scenes", KEY: facts_of(shown, env.task.objects).as_json(), **varied(env)},
     )

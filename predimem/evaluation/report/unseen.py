@@ -54,7 +54,8 @@ def _told(row: Row) -> tuple[str, ...]:
     paired = ("-", "-", "-")
     if row.pairs is not None and row.difference is not None:
         mean, low, high = (100 * value for value in row.difference)
-        paired = (f"{mean:+.1f} [{low:+.0f}, {high:+.0f}]", str(row.pairs.n), f"{row.pairs.p_value:.3f}")
+        p = "< 0.001" if row.pairs.p_value < 0.001 else f"{row.pairs.p_value:.3f}"
+        paired = (f"{mean:+.1f} [{low:+.0f}, {high:+.0f}]", str(row.pairs.n), p)
     return (row.agent, row.condition, str(row.count.successes), str(row.count.n), rate, *paired)
 
 
