@@ -164,7 +164,7 @@ def study(file: str, quantity: str, values: dict[str, str]) -> str:
 def unseen(*files: str) -> str:
     """What each condition of `configs/eval/arena_unseen.yaml` costs."""
     head, *lines = table_of(rows_of(read_outcomes([ROOT / "results" / f"{file}.json" for file in files])))
-    return markdown(head, lines)
+    return markdown(head, ((f"`{agent}`", *cells) for agent, *cells in lines))
 
 
 def planner_figures(which: Sequence[Which]) -> str:
@@ -202,7 +202,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "scripts": lambda: overall(SCRIPTS),
     "scripts-categories": lambda: by_category(SCRIPTS),
     "scripts-tasks": lambda: by_task(*SCRIPTS[:2]),
-    "unseen": lambda: unseen("arena_unseen_skills", "arena_unseen_learned"),
+    "unseen": lambda: unseen("unseen_skills", "unseen_actor"),
     "windows": lambda: study("arena_windows", "timesteps", WINDOWS),
     "sizes": lambda: study("arena_sizes", "layers x MLP width", SIZES),
     "capacities": lambda: study("arena_studies", "keyframes", CAPACITIES),
