@@ -59,6 +59,7 @@ WINDOWS = {"window-1": "1", "window-2": "2", "full": "3", "window-5": "5", "wind
 CAPACITIES = {"keyframes-2": "2", "keyframes-4": "4", "keyframes-8": "8", "full": "unlimited"}
 LATENCIES = {"latency-0": "0", "full": "0.2", "latency-1": "1", "latency-2": "2", "latency-4": "4"}
 SIZES = {"size-small": "1 x 128", "full": "3 x 256", "size-large": "6 x 512"}
+REMEMBER_COLOR = ("predimem", "no-keyframes", "reactive")
 MIKASA_TOUCH = ("predimem", "oracle-memory", "predimem-expert")
 CATEGORIES = ("transferring", "occlusion", "counting", "sequence")
 
@@ -206,6 +207,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "windows": lambda: study("arena_windows", "timesteps", WINDOWS),
     "sizes": lambda: study("arena_sizes", "layers x MLP width", SIZES),
     "capacities": lambda: study("arena_studies", "keyframes", CAPACITIES),
+    "remember-color": lambda: table(counts_of(results_of("remember_color")), REMEMBER_COLOR),
     "mikasa-touch": lambda: table(counts_of(results_of("mikasa_touch")), MIKASA_TOUCH),
     "latencies": lambda: study("arena_studies", "S2's latency, s", LATENCIES),
 }

@@ -138,6 +138,14 @@ def training_episodes(folder: str | Path) -> list[Episode]:
     return episodes
 
 
+def told_instructions(episodes: Sequence[Episode], config: DatasetConfig) -> set[str]:
+    """What a planner that is trained on these episodes is told, in other words as well where it is."""
+    words = read_paraphrases(Path(config.paraphrases)) if config.paraphrases else {}
+    own = {(episode.task, episode.instruction) for episode in episodes}
+    others = {text for task, instruction in own if task in words for text in words[task].of(instruction)}
+    return others | {instruction for _, instruction in own}
+
+
 def split_episodes(
     episodes: Sequence[Episode], validation_fraction: float, training_share: float = 1.0
 ) -> tuple[list[Episode], list[Episode]]:

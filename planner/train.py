@@ -25,7 +25,7 @@ from typing import Any
 
 from planner.checkpoint import PlannerSpec
 from planner.continuing import claim_features, extended_tokenizer, take_tower, take_weights
-from planner.dataset import split_episodes, training_episodes
+from planner.dataset import split_episodes, told_instructions, training_episodes
 from planner.instructions import write_instructions
 from planner.model import PrediMemForConditionalGeneration
 from planner.sample_length import FILE_NAME as LENGTHS
@@ -216,7 +216,7 @@ class _Run:
         about = (config.prompt, config.memory, config.dataset, config.seed)
         if not (folder / "train.jsonl").is_file():
             training, _ = self._split()
-            write_instructions(folder, (episode.instruction for episode in training))
+            write_instructions(folder, told_instructions(training, config.dataset))
             write_training_data(folder, self.episodes, *about, images, batch_size)
         for jsonl in self._jsonls():
             if not jsonl.is_file():

@@ -35,9 +35,10 @@ def commands(text: str) -> list[str]:
     return [line for line in found if line.startswith("predimem ") and "--help" not in line]
 
 
-def arena_rows() -> dict[str, tuple[int, str]]:
+def rows_of(benchmark: str) -> dict[str, tuple[int, str]]:
     """Agent -> (n, success) as the README's table has them."""
-    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in README.splitlines() if "| Arena |" in line]
+    lines = [line for line in README.splitlines() if line.startswith(f"| {benchmark} |")]
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
     return {agent.strip("`"): (int(n), success) for _, agent, _, _, n, success in cells}
 
 
@@ -53,17 +54,21 @@ def test_the_python_blocks_run_as_one_program(capsys):
     assert {names["play"](seed) for seed in range(2, 8)} == {"success"}
 
 
-def test_the_arena_rows_are_those_of_the_results():
-    rows, found = arena_rows(), []
-    for path in (ROOT / "results").glob("arena_*.json"):
+@pytest.mark.parametrize(
+    ("benchmark", "files", "agents", "played"),
+    [("Arena", "arena_*.json", 7, ARENA_TASKS), ("RememberColor", "remember_color.json", 2, 3)],
+)
+def test_the_rows_are_those_of_the_results(benchmark, files, agents, played):
+    rows, found = rows_of(benchmark), []
+    for path in (ROOT / "results").glob(files):
         episodes = [{"metrics": {}} | episode for episode in episodes_of(json.loads(path.read_text()))]
         tasks = list(dict.fromkeys(episode["task"] for episode in episodes))
         for agent in rows.keys() & {episode["agent"] for episode in episodes}:
             mean = summarise_means(episodes, [agent], tasks)[agent]
             success, low, high = (100 * mean[name] for name in ("success", "ci_low", "ci_high"))
-            assert rows[agent] == (mean["n"], f"{success:.0f} [{low:.0f}, {high:.0f}]") and mean["n"] % ARENA_TASKS == 0
+            assert rows[agent] == (mean["n"], f"{success:.0f} [{low:.0f}, {high:.0f}]") and mean["n"] % played == 0
             found.append(agent)
-    assert sorted(found) == sorted(rows) and len(found) == 7
+    assert sorted(found) == sorted(rows) and len(found) == agents
 
 
 @pytest.mark.parametrize("page", PAGES)

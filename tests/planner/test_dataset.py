@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from memory_bank import MemoryConfig
-from planner.dataset import DatasetConfig, SampleMaker, split_episodes
+from planner.dataset import DatasetConfig, SampleMaker, split_episodes, told_instructions
 from planner.parsing import parse_answer
 from planner.prompt import PromptConfig, render_prompt
 from planner.replay import Replay
@@ -296,7 +296,8 @@ def test_instructions_are_put_into_other_words(episodes, tmp_path):
     config = replace(PLAIN, paraphrases=str(words), paraphrase_probability=0.5)
     samples = draw(episodes, config, 400)
     told = [sample.snapshot.instruction for sample in samples]
-    assert set(told) == own | {"Do it.", "Please do."} and 0.4 < told.count(instruction) / 400 < 0.6
+    assert set(told) == own | {"Do it.", "Please do."} == told_instructions(episodes, config)
+    assert 0.4 < told.count(instruction) / 400 < 0.6
     assert "Do it." in render_prompt(samples[told.index("Do it.")].snapshot, PROMPT).messages[-1]["content"]
     assert all(sample.subtask == sample.episode.subtask_at(sample.snapshot.step) for sample in samples)
     words.write_text(json.dumps({"Other-v0": {"original": instruction, "paraphrases": ["Do it."]}}))
