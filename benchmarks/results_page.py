@@ -203,7 +203,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "scripts": lambda: overall(SCRIPTS),
     "scripts-categories": lambda: by_category(SCRIPTS),
     "scripts-tasks": lambda: by_task(*SCRIPTS[:2]),
-    "unseen": lambda: unseen("unseen_skills", "unseen_actor"),
+    "unseen": lambda: unseen("unseen_skills", "unseen_varied", "unseen_actor"),
     "windows": lambda: study("arena_windows", "timesteps", WINDOWS),
     "sizes": lambda: study("arena_sizes", "layers x MLP width", SIZES),
     "capacities": lambda: study("arena_studies", "keyframes", CAPACITIES),
