@@ -8,9 +8,11 @@ from __future__ import annotations
 import os
 import signal
 from collections import defaultdict
+from collections.abc import Iterator
 
 import pytest
 
+from predimem.core.progress import show_on
 from tests.needs import NEEDS
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -26,6 +28,13 @@ def pytest_configure(config: pytest.Config) -> None:
     missing = [need.reason for need in NEEDS.values() if not need.optional and not need.found()]
     if missing and os.environ.get("CI") == "true":
         raise pytest.UsageError("CI has to run every test, and some cannot run here:\n- " + "\n- ".join(missing))
+
+
+@pytest.fixture(autouse=True)
+def _progress_on_standard_error() -> Iterator[None]:
+    """`predimem serve` shows its progress elsewhere, and tests call it in their own process."""
+    yield
+    show_on(None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -35,8 +35,8 @@ class _Shown:
     announced: ClassVar[set[str]] = set()
 
 
-def show_on(stream: TextIO) -> None:
-    """Show the stages and bars of this process there from now on, in place of standard error."""
+def show_on(stream: TextIO | None) -> None:
+    """Show the stages and bars of this process there from now on; None is standard error, as at the beginning."""
     _Shown.stream = stream
 
 
