@@ -40,7 +40,7 @@ def table(counts: Counts, agents: Sequence[str]) -> str:
     five = [task for task in counts if _short(task) in FIVE_TASKS]
     if five:
         best = max(MEANS.figures, key=lambda row: row.success)
-        line = _mean_line(f"mean of the {len(five)} that run of the five-task protocol", counts, five, agents)
+        line = _mean_line(f"mean of the {len(five)} that were played of the five-task protocol", counts, five, agents)
         lines.append([*line[:-2], f"{best.success:.2f} (all five)", best.method])
     return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---", *["---:"] * (len(head) - 2), "---"], *lines))
 

@@ -21,7 +21,7 @@ def test_a_line_a_task_a_family_and_the_tasks_of_the_five_task_protocol():
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     assert [row[0] for row in cells] == [
         *("RememberColor3", "RememberColor5", "RememberShape3", "mean of RememberColor"),
-        "mean of the 2 that run of the five-task protocol",
+        "mean of the 2 that were played of the five-task protocol",
     ]
     assert cells[0][1].startswith("4/4 [0.51") and cells[0][2:] == ["", "0.65", "RATE"]
     assert cells[3][1] == "0.50" and cells[4][1:] == ["0.50", "", "0.75 (all five)", "Chameleon"]

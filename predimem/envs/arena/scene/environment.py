@@ -32,7 +32,7 @@ from predimem.envs.arena.scene.shading import shader_config
 from predimem.envs.arena.scene.visitor import Visitor
 from predimem.envs.arena.task import Task, Variant
 from predimem.envs.arena.tasks import task_of
-from predimem.envs.arena.unseen.conditions import PLAIN, check_shares, condition_of, draw_setting, vary
+from predimem.envs.arena.unseen.conditions import PLAIN, condition_of, drawing
 from predimem.envs.arena.unseen.setting import AS_BUILT, ROOM, Setting, View
 from predimem.envs.arena.world import World
 from predimem.rendering import maniskill as rendering
@@ -104,10 +104,8 @@ class ArenaEnv(BaseEnv):
         **kwargs: Any,
     ):
         self.task: Task = task_of(task)
-        self.condition, self._variation = condition_of(condition).name, dict(variation or {})
-        check_shares(self._variation)
-        if self._variation and self.condition != PLAIN:
-            raise ValueError(f"either a condition or a variation, got {condition!r} and {self._variation}")
+        self.condition = condition_of(condition).name
+        self._draw = drawing(self.condition, variation or {})
         self.settings: list[Setting] = []  # one for each world, of the episode that runs
         self.image_px, self._depth_px = image_px, depth_px
         self._robot_meshes = robot_meshes
@@ -123,9 +121,9 @@ class ArenaEnv(BaseEnv):
             raise ValueError(f"robot_meshes is one of {', '.join(ROBOT_MESHES)}, not {robot_meshes!r}")
         if reconfiguration_freq is None:
             reconfiguration_freq = 1 if num_envs == 1 else 0
-        if (self.condition != PLAIN or self._variation) and (num_envs, reconfiguration_freq) != (1, 1):
+        if (self.condition != PLAIN or variation) and (num_envs, reconfiguration_freq) != (1, 1):
             raise ValueError(
-                f"{self._variation or condition!r} builds a scene for each episode: it needs num_envs=1 and "
+                f"{variation or condition!r} builds a scene for each episode: it needs num_envs=1 and "
                 f"reconfiguration_freq=1, got {num_envs} and {reconfiguration_freq}"
             )
         super().__init__(
@@ -227,13 +225,8 @@ class ArenaEnv(BaseEnv):
         env_idx = torch.as_tensor(options.get("env_idx", range(self.num_envs)), device=self.device)
         options["env_idx"] = env_idx
         seeds = self._seeds(seed, env_idx.cpu().numpy())
-        self.settings = [self._draw(seed) for seed in seeds]
+        self.settings = [self._draw(self.task, seed) for seed in seeds]
         return super().reset(seed=seeds, options=options)
-
-    def _draw(self, seed: int) -> Setting:
-        if self._variation:
-            return vary(self.task, seed, self._variation)
-        return draw_setting(self.task, seed, self.condition)
 
     def _seeds(self, seed: int | Sequence[int] | None, env_idx: np.ndarray) -> list[int]:
         """The episode seeds of all N worlds, new in `env_idx`. (ManiSkill mixes them up in partial resets.)"""

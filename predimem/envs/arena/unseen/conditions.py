@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -92,3 +93,16 @@ def vary(task: Task, seed: int, shares: Mapping[str, float]) -> Setting:
         if rng.random() < shares.get(name, 0.0):
             setting = condition.apply(setting, task, rng)
     return setting
+
+
+def drawing(condition: str, variation: Mapping[str, float]) -> Callable[[Task, int], Setting]:
+    """How the settings of a task are drawn by seed: in a condition, or with the shares of a variation (`vary`).
+
+    Raises ValueError where both are given, and as `condition_of` and `check_shares` do.
+    """
+    if not variation:
+        return partial(draw_setting, condition=condition_of(condition).name)
+    check_shares(variation)
+    if condition != PLAIN:
+        raise ValueError(f"either a condition or a variation, got {condition!r} and {dict(variation)}")
+    return partial(vary, shares=dict(variation))
