@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal
 
 from datagen.generation import ArenaDataConfig, check_at_least
@@ -29,6 +30,11 @@ class ActorDataConfig(ArenaDataConfig):
     next one when the motion has ended.
     chain_share: the share of roll-outs that go on with the next subtask after a success.
     noise: is added to the expert's actions in spells (1 = 0.1 m).
+    actor: the folder of the weights that play; null: the expert plays.
+    expert_share: where an actor plays, the share of the looks after which the expert's chunk is played, so that the
+    states after a mistake that the actor does not mend by itself are seen too.
+    expert_labels: patterns of the subtasks' labels that the expert labels. For the others, the actor's own chunk is the
+    label: it keeps what it does there while it learns the rest (learning without forgetting, arXiv:1606.09282).
     """
 
     kind: Literal["actor_data"] = "actor_data"
@@ -46,17 +52,28 @@ class ActorDataConfig(ArenaDataConfig):
     after_steps: int = 50
     chain_share: float = 0.5
     noise: float = 0.25
+    actor: str | None = None
+    expert_share: float = 0.0
+    expert_labels: tuple[str, ...] = ("*",)
+
+    def for_workers(self) -> ActorDataConfig:
+        config = super().for_workers()
+        return config if self.actor is None else replace(config, actor=str(Path(self.actor).resolve()))
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_at_least(self, 1, "frames", "chunk_steps", "execute_steps", "subtask_steps")
         check_at_least(self, 0, "after_steps")
-        for name in ("hard_share", "chain_share"):
+        for name in ("hard_share", "chain_share", "expert_share"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ConfigError(f"{name} must be in [0, 1], got {getattr(self, name)}")
         unknown = {*self.skills, *self.hard_skills} - set(Skill)
         if unknown:
             known = ", ".join(Skill)
             raise ConfigError(f"skills and hard_skills are among {known}; got {', '.join(sorted(unknown))}")
+        if self.actor is None and (self.expert_share or self.expert_labels != ("*",)):
+            raise ConfigError("expert_share and expert_labels are for roll-outs of an actor: name its weights in `actor`")
+        if self.actor is not None and self.sampling != "rollouts":
+            raise ConfigError(f"actor: it plays `sampling: rollouts`, got {self.sampling}")
         if self.execute_steps > self.chunk_steps:
             raise ConfigError(f"execute_steps {self.execute_steps} is more than chunk_steps {self.chunk_steps}")

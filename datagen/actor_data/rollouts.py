@@ -22,6 +22,7 @@ START_TRIES = 20
 FALLEN_M = 0.05
 
 MakePolicy = Callable[[], Policy]
+Relabel = Callable[[Observation, list[str]], dict[str, np.ndarray]]
 
 
 @dataclass
@@ -70,10 +71,14 @@ def play(
     after_steps: int,
     chain: bool,
     noise: float,
+    expert_share: float = 0.0,
+    relabel: Relabel | None = None,
 ) -> Rollout:
     """From `stage` on; with `chain`, on with the next subtasks as long as they succeed.
 
     policy: None for the expert. What is played is cut where the gripper changes, so that it is looked again there.
+    expert_share: of the looks after which the expert's chunk is played although there is a policy.
+    relabel: gives chunks that replace the expert's labels.
     """
     rollout = Rollout()
     noise = noise if policy is None and rng.random() < NOISY_SHARE else 0.0
@@ -83,13 +88,15 @@ def play(
         while clock - done_at < after if done_at >= 0 else clock - began < subtask_steps:
             frame = look(env, driver.arm, subtask, chunk_steps, known, rng)
             rollout.frames.append(frame)
-            if policy is None:
+            seen = Observation(clock, frame.images, frame.state, clock / 20)
+            if policy is None or (expert_share and rng.random() < expert_share):
                 actions = frame.chunks[subtask.label].copy()
                 if noise and rng.random() < SPELL_SHARE:
                     actions[:, :6] += noise * rng.normal(size=6) * (1, 1, 1, 1, 1, 1)
             else:
-                seen = Observation(clock, frame.images, frame.state, clock / 20)
                 actions = policy.infer(seen, subtask.label).actions
+            if relabel is not None:
+                frame.chunks.update(relabel(seen, list(frame.chunks)))
             for action in actions[: until_grip(actions, execute_steps)]:
                 driver.step(action)
                 clock += 1

@@ -10,7 +10,8 @@ import numpy as np
 
 from datagen.actor_data.config import ActorDataConfig
 from datagen.actor_data.labelled import Labelled, episode_of, look
-from datagen.actor_data.rollouts import MakePolicy, Rollout, play, start
+from datagen.actor_data.own_chunks import OwnChunks, load_actors
+from datagen.actor_data.rollouts import MakePolicy, Relabel, Rollout, play, start
 from datagen.actor_data.starts import draw_gripper, draw_stage, hold_askew, leave, try_before, wander, write
 from datagen.environments import arena_environment, varied
 from datagen.experts.scripted.snapshot import Snapshot
@@ -30,6 +31,10 @@ class ActorDataWorker:
         torch.set_num_threads(1)
         self._config = config
         self._policy = make_policy() if make_policy else None
+        self._relabel: Relabel | None = None
+        if config.actor is not None:
+            self._policy, own = load_actors(config.actor)
+            self._relabel = OwnChunks(own, config.expert_labels, config.chunk_steps)
         self._environment = arena_environment(config)
 
     def play(self, job: Job) -> Outcome:
@@ -105,6 +110,8 @@ class ActorDataWorker:
             after_steps=config.after_steps,
             chain=bool(rng.random() < config.chain_share),
             noise=config.noise,
+            expert_share=config.expert_share,
+            relabel=self._relabel,
         )
 
     def _reset(self, job: Job) -> tuple[Any, Any]:
