@@ -27,7 +27,7 @@ from actor.training.checkpoint import Note, load_checkpoint, read_note, save_che
 from actor.training.config import ActorTrainConfig
 from actor.training.interruption import Interruption
 from actor.training.log import LOG_FILE, Log, begin_tracking, end_tracking
-from actor.training.parts import add_lora, merge_lora
+from actor.training.parts import add_lora, merge_lora, mixed
 from actor.training.processes import Trained, agree, make_accelerator
 from actor.training.start import new_learner, prepare
 from actor.weights import STATS_FILE, Actor, load_into, save_actor, tokenizer_path
@@ -66,7 +66,9 @@ def train(
     with accelerator.main_process_first():
         stats, tokenizer = prepare(run, config, train_frames, fresh=note is None and accelerator.is_main_process)
     preprocess = Preprocessor(config.actor, stats, tokenizer)
-    trained = Trained(new_learner(config, train_frames, tokenizer), config, accelerator)
+    learner = new_learner(config, train_frames, tokenizer)
+    begun = {name: value.clone() for name, value in learner.model.state_dict().items()} if config.start_share else {}
+    trained = Trained(learner, config, accelerator)
     average = Average(trained.learner, config.optimiser.ema_decay)
     optimiser = torch.optim.AdamW(
         trained.parameters(),
@@ -108,7 +110,7 @@ def train(
         weights = trained.whole_model()
         if accelerator.is_main_process:
             _summarise(run, config, train_frames, val_frames, figures, log.seconds, weights, accelerator.num_processes)
-            _export(run, config, weights)
+            _export(run, config, mixed(weights, begun, config.start_share))
     end_tracking(accelerator)
     accelerator.wait_for_everyone()
     return run / "weights"

@@ -141,6 +141,8 @@ class ActorTrainConfig:
         kept; words that a tiny tokenizer does not know are added to it.
     stats_from: with `continue_from`, whether its statistics are kept (`checkpoint`), or computed from the episodes
         (`data`).
+    start_share: the share of the starting weights in those that are exported (WiSE-FT, arXiv:2109.01903); the rest is
+        what was trained. A training on few episodes then keeps more of what the actor could do before.
     seed: batches and noise are functions of the seed and the step.
     steps: how many steps the training has.
     device: the torch device.
@@ -174,6 +176,7 @@ class ActorTrainConfig:
     init_from: str | None = None
     continue_from: str | None = None
     stats_from: Literal["checkpoint", "data"] = "checkpoint"
+    start_share: float = 0.0
     seed: int = 0
     steps: int = 1600
     device: str = "cpu"
@@ -209,6 +212,12 @@ class ActorTrainConfig:
     def __post_init__(self) -> None:
         if self.init_from and self.continue_from:
             raise ValueError("init_from and continue_from both say where to start from: give one of them")
+        if not 0 <= self.start_share < 1:
+            raise ValueError(f"start_share must be at least 0 and less than 1, got {self.start_share}")
+        if self.start_share and (self.continue_from is None or self.lora.on):
+            raise ValueError(
+                "start_share is for continue_from without lora: it mixes the weights with those"
+            )
         for name in ("steps", "val_every", "flow_samples", "checkpoint_every", "validate_every", "log_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")

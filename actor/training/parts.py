@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Mapping
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from actor.gemma import GemmaLayer
@@ -34,6 +35,13 @@ def shape_model(model: Pi05, config: ActorTrainConfig) -> None:
     set_precision(model, config.precision)
     if config.compute.gradient_checkpointing:
         checkpoint_layers(model)
+
+
+def mixed(trained: Mapping[str, Tensor], begun: Mapping[str, Tensor], share: float) -> dict[str, Tensor]:
+    """The weights `trained`, drawn towards those that the training began with by `share`: 0 leaves them as they are."""
+    if not share:
+        return dict(trained)
+    return {name: value.lerp(begun[name].to(value), share) for name, value in trained.items()}
 
 
 def freeze(model: Pi05, parts: tuple[str, ...]) -> None:

@@ -72,7 +72,9 @@ class ActorDataConfig(ArenaDataConfig):
             known = ", ".join(Skill)
             raise ConfigError(f"skills and hard_skills are among {known}; got {', '.join(sorted(unknown))}")
         if self.actor is None and (self.expert_share or self.expert_labels != ("*",)):
-            raise ConfigError("expert_share and expert_labels are for roll-outs of an actor: name its weights in `actor`")
+            raise ConfigError(
+                "expert_share and expert_labels are for an actor's roll-outs: name its weights in `actor`"
+            )
         if self.actor is not None and self.sampling != "rollouts":
             raise ConfigError(f"actor: it plays `sampling: rollouts`, got {self.sampling}")
         if self.execute_steps > self.chunk_steps:

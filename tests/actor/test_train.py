@@ -154,6 +154,26 @@ def test_going_on_with_other_tasks_learns_their_words(tmp_path: Path):
     np.testing.assert_allclose(now[disc], was[2] + 0.5 * was[disc], atol=1e-2)
 
 
+def test_exported_weights_keep_a_share_of_those_at_the_start(episodes: Path, tmp_path: Path):
+    first = train(CONFIG, episodes=episodes, out=tmp_path / "first", progress=False)
+    weights = [load_file(first / "model.safetensors")]
+    for share in (0.0, 0.75):
+        config = dataclasses.replace(CONFIG, continue_from=str(first), start_share=share)
+        folder = train(config, episodes=episodes, out=tmp_path / f"share-{share}", progress=False)
+        weights.append(load_file(folder / "model.safetensors"))
+    for name, begun in weights[0].items():
+        begun, trained, kept = (np.asarray(value[name], np.float32) for value in weights)
+        np.testing.assert_allclose(kept, 0.25 * trained + 0.75 * begun, atol=2e-3)
+    assert any(not np.array_equal(weights[0][name], weights[1][name]) for name in weights[0])
+
+
+def test_a_share_of_the_start_needs_a_start():
+    with pytest.raises(ValueError, match="start_share is for continue_from"):
+        dataclasses.replace(CONFIG, start_share=0.5)
+    with pytest.raises(ValueError, match="less than 1, got 1"):
+        dataclasses.replace(CONFIG, continue_from="weights", start_share=1.0)
+
+
 def test_damaged_checkpoint_is_named(episodes: Path, tmp_path: Path):
     train(CONFIG, episodes=episodes, out=tmp_path, progress=False)
     (tmp_path / "checkpoint-00000006" / "__0_0.distcp").write_bytes(b"PK half a file")

@@ -9,10 +9,13 @@ import pytest
 
 from actor.training.config import DaggerConfig
 from datagen.actor_data.config import ActorDataConfig
+from datagen.actor_data.own_chunks import OwnChunks, load_actors
 from datagen.actor_data.worker import ActorDataWorker
 from predimem.core.config import ConfigError
 from predimem.core.episode_folder import episode_path
 from predimem.core.episode_reader import load_episode
+from predimem.core.types import Observation
+from predimem.core.weight_files import weights_folder
 from predimem.envs.arena.layout import draw_layout
 from predimem.envs.arena.tasks import task_of
 from predimem.jobs.tasks import Job
@@ -71,6 +74,56 @@ def test_hard_states_begin_with_hard_skills() -> None:
     with closing(ActorDataWorker(hard)) as worker:
         all_hard = {frame.subtask.split()[0] for frame in worker.frames(job, np.random.default_rng(0))}
     assert "place" in some and "place" not in all_hard
+
+
+def test_an_actor_labels_what_the_expert_does_not() -> None:
+    """Its chunks are those of the flow, neither cut nor rounded to open and closed."""
+    actor = str(weights_folder(None, "arena-actor"))
+    config = dataclasses.replace(CONFIG, actor=actor, expert_labels=("place *",), image_px=128, subtask_steps=8)
+    job = Job(task_of(18).name, 20_000)
+    with closing(ActorDataWorker(config)) as worker:
+        frames = worker.rollout(job, np.random.default_rng(0)).frames
+    with closing(ActorDataWorker(dataclasses.replace(config, expert_labels=("*",)))) as worker:
+        expert_frames = worker.rollout(job, np.random.default_rng(0)).frames
+    for frame, other in zip(frames, expert_frames, strict=True):
+        assert np.array_equal(frame.state, other.state)  # labels change nothing that is played
+        for label, chunk in frame.chunks.items():
+            assert label.startswith("pick ") and not np.allclose(chunk, other.chunks[label], atol=0.01)
+            assert not set(np.unique(chunk[:, 6])) <= {-1.0, 1.0}
+
+
+def test_own_chunks_are_as_long_as_labels() -> None:
+    _, actor = load_actors(str(weights_folder(None, "arena-actor")))
+    size = actor.config.camera_shape
+    images = {name: np.zeros((*size, 3), np.uint8) for name in actor.config.cameras}
+    state = np.float32([0.1, 0, 0.3, 1, 0, 0, 0, -1, 0, 0.08, *np.zeros(7)])
+    longer = OwnChunks(actor, (), 16)(Observation(0, images, state), ["pick cookies"])["pick cookies"]
+    assert longer.shape == (16, 7) and np.array_equal(longer[9:], np.repeat(longer[9:10], 7, axis=0))
+    assert (longer[:10].std(axis=0) > 0).all()
+    assert OwnChunks(actor, ("pick *",), 16)(Observation(0, images, state), ["pick cookies"]) == {}
+
+
+def test_the_expert_plays_its_share() -> None:
+    """With all of the looks it plays whatever actor there is."""
+    actor = str(weights_folder(None, "arena-actor"))
+    played = dataclasses.replace(CONFIG, actor=actor, expert_share=1.0, image_px=128)
+    job = Job(task_of(18).name, 20_000)
+    with closing(ActorDataWorker(played)) as worker:
+        (attempt,) = worker.rollout(job, np.random.default_rng(0)).attempts
+    assert attempt.done
+
+
+def test_who_labels_is_said_for_an_actor_alone() -> None:
+    with pytest.raises(ConfigError, match="name its weights in `actor`"):
+        ActorDataConfig(sampling="rollouts", expert_share=0.2)
+    with pytest.raises(ConfigError, match="`sampling: rollouts`, got frames"):
+        ActorDataConfig(actor="weights")
+
+
+def test_the_actor_is_found_from_another_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    config = ActorDataConfig(sampling="rollouts", actor="weights").for_workers()
+    monkeypatch.chdir(tmp_path)
+    assert config.actor is not None and Path(config.actor).is_absolute()
 
 
 def test_shares_are_shares() -> None:
