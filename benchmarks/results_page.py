@@ -55,6 +55,7 @@ OWN_ROUND = (
     ("own_round_slips", "own-round-skills-slips"),
     ("own_round_slips", "predimem-skills-slips"),
 )
+CORRECTED = (("corrected_actor", "corrected"), ("corrected_actor", "oracle-memory-corrected"))
 WINDOWS = {"window-1": "1", "window-2": "2", "full": "3", "window-5": "5", "window-8": "8"}
 CAPACITIES = {"keyframes-2": "2", "keyframes-4": "4", "keyframes-8": "8", "full": "unlimited"}
 LATENCIES = {"latency-0": "0", "full": "0.2", "latency-1": "1", "latency-2": "2", "latency-4": "4"}
@@ -198,6 +199,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "planners": lambda: planner_figures([FULL, *SKILLS[:5]]),
     "others": lambda: overall(OTHERS),
     "others-pairs": lambda: pairs([OTHERS[0:2], OTHERS[2:4]]),
+    "corrected": lambda: overall(CORRECTED),
+    "corrected-pairs": lambda: pairs([(FULL, CORRECTED[0]), (LEARNED[1], CORRECTED[1])]),
     "own-round": lambda: overall(OWN_ROUND),
     "own-round-pairs": lambda: pairs([(FULL, OWN_ROUND[0]), (WITH_SKILLS, OWN_ROUND[1]), (OWN_ROUND[3], OWN_ROUND[2])]),
     "scripts": lambda: overall(SCRIPTS),
