@@ -215,9 +215,7 @@ class ActorTrainConfig:
         if not 0 <= self.start_share < 1:
             raise ValueError(f"start_share must be at least 0 and less than 1, got {self.start_share}")
         if self.start_share and (self.continue_from is None or self.lora.on):
-            raise ValueError(
-                "start_share is for continue_from without lora: it mixes the weights with those"
-            )
+            raise ValueError("start_share is for continue_from without lora: it mixes the weights with those")
         for name in ("steps", "val_every", "flow_samples", "checkpoint_every", "validate_every", "log_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")

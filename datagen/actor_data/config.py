@@ -30,7 +30,7 @@ class ActorDataConfig(ArenaDataConfig):
     next one when the motion has ended.
     chain_share: the share of roll-outs that go on with the next subtask after a success.
     noise: is added to the expert's actions in spells (1 = 0.1 m).
-    actor: the folder of the weights that play; null: the expert plays.
+    policy: the folder of the weights of the actor that plays; null: the expert plays.
     expert_share: where an actor plays, the share of the looks after which the expert's chunk is played, so that the
     states after a mistake that the actor does not mend by itself are seen too.
     expert_labels: patterns of the subtasks' labels that the expert labels. For the others, the actor's own chunk is the
@@ -52,13 +52,13 @@ class ActorDataConfig(ArenaDataConfig):
     after_steps: int = 50
     chain_share: float = 0.5
     noise: float = 0.25
-    actor: str | None = None
+    policy: str | None = None
     expert_share: float = 0.0
     expert_labels: tuple[str, ...] = ("*",)
 
     def for_workers(self) -> ActorDataConfig:
         config = super().for_workers()
-        return config if self.actor is None else replace(config, actor=str(Path(self.actor).resolve()))
+        return config if self.policy is None else replace(config, policy=str(Path(self.policy).resolve()))
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -71,11 +71,11 @@ class ActorDataConfig(ArenaDataConfig):
         if unknown:
             known = ", ".join(Skill)
             raise ConfigError(f"skills and hard_skills are among {known}; got {', '.join(sorted(unknown))}")
-        if self.actor is None and (self.expert_share or self.expert_labels != ("*",)):
+        if self.policy is None and (self.expert_share or self.expert_labels != ("*",)):
             raise ConfigError(
-                "expert_share and expert_labels are for an actor's roll-outs: name its weights in `actor`"
+                "expert_share and expert_labels are for an actor's roll-outs: name its weights in `policy`"
             )
-        if self.actor is not None and self.sampling != "rollouts":
-            raise ConfigError(f"actor: it plays `sampling: rollouts`, got {self.sampling}")
+        if self.policy is not None and self.sampling != "rollouts":
+            raise ConfigError(f"policy: it plays `sampling: rollouts`, got {self.sampling}")
         if self.execute_steps > self.chunk_steps:
             raise ConfigError(f"execute_steps {self.execute_steps} is more than chunk_steps {self.chunk_steps}")

@@ -32,8 +32,8 @@ class ActorDataWorker:
         self._config = config
         self._policy = make_policy() if make_policy else None
         self._relabel: Relabel | None = None
-        if config.actor is not None:
-            self._policy, own = load_actors(config.actor)
+        if config.policy is not None:
+            self._policy, own = load_actors(config.policy)
             self._relabel = OwnChunks(own, config.expert_labels, config.chunk_steps)
         self._environment = arena_environment(config)
 

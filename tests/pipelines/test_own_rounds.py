@@ -30,26 +30,27 @@ def config(tmp_path: Path) -> OwnRoundsConfig:
     return replace(load_config(OwnRoundsConfig, "configs/train_own_rounds.yaml"), out=str(tmp_path / "out"))
 
 
-def test_each_planner_drives_its_own_data_and_learns_from_it_alone(config: OwnRoundsConfig) -> None:
+def test_each_planner_drives_its_own_data_and_learns_from_it(config: OwnRoundsConfig) -> None:
     stages = {stage.name: stage for stage in plan_own_rounds(config)}
     check_configs(list(stages.values()))
     for name in config.planners:
         trained = from_dict(TrainConfig, stages[name].config)
         assert trained.continue_from == str(weights_folder(None, name))
-        assert stages[name].needs == (f"{name}-slips", f"{name}-actor")
-        assert trained.episodes == tuple(str(stages[need].result) for need in stages[name].needs)
+        assert stages[name].needs == (f"{name}-slips", f"{name}-actor", f"{name}-hard")
+        driven_by_it = tuple(str(stages[need].result) for need in stages[name].needs)
+        assert trained.episodes == (*driven_by_it, *config.more_episodes)
         driven = [from_dict(PlannerDaggerConfig, stages[need].config) for need in stages[name].needs]
         assert {data.driver for data in driven} == {trained.continue_from}
         assert driven[0].low_level_policy == "skills"
-        slips, actor = (range(data.first_seed, data.first_seed + data.episodes) for data in driven)
-        assert not set(slips) & set(actor)
+        seeds = [seed for data in driven for seed in data.seeds]
+        assert len(set(seeds)) == len(seeds)
     assert {stage.kind for stage in stages.values()} == {DATA, PLANNER}
 
 
 def test_all_planners_have_equally_many_episodes_of_the_same_seeds(config: OwnRoundsConfig) -> None:
     data = [stage.config for stage in plan_own_rounds(config) if stage.kind == DATA]
     drawn = {(one["first_seed"], one["episodes"], str(one["disturbances"])) for one in data}
-    assert len(data) == 2 * len(config.planners) and len(drawn) == len(config.data)
+    assert len(data) == 3 * len(config.planners) and len(drawn) == len(config.data)
 
 
 def test_training_seeds_share_the_data(config: OwnRoundsConfig) -> None:
@@ -62,8 +63,8 @@ def test_training_seeds_share_the_data(config: OwnRoundsConfig) -> None:
 
 
 def test_older_episodes_are_learnt_from_as_well(config: OwnRoundsConfig) -> None:
-    stages = plan_own_rounds(replace(config, more_episodes=("runs/data/dagger",)))
-    assert all(stage.config["episodes"][2:] == ["runs/data/dagger"] for stage in stages if stage.kind == PLANNER)
+    stages = plan_own_rounds(replace(config, more_episodes=("runs/data/older",)))
+    assert all(stage.config["episodes"][3:] == ["runs/data/older"] for stage in stages if stage.kind == PLANNER)
 
 
 def test_an_actor_of_ones_own_moves_where_a_learned_one_does(config: OwnRoundsConfig) -> None:
@@ -84,6 +85,6 @@ def test_what_is_refused(config: OwnRoundsConfig, tmp_path: Path) -> None:
 def test_the_command_lists_its_stages_and_refuses_other_seeds_than_numbers(tmp_path: Path) -> None:
     out = ["--out", str(tmp_path / "out")]
     listed = CliRunner().invoke(cli.app, ["train", "rounds", *out, "--dry-run", "--only", "arena-planner-recent"])
-    assert "[3/3] arena-planner-recent: predimem train planner" in listed.stdout, listed.output
+    assert "[4/4] arena-planner-recent: predimem train planner" in listed.stdout, listed.output
     refused = CliRunner().invoke(cli.app, ["train", "rounds", *out, "--seeds", "one"])
     assert "--seeds: expected whole numbers" in str(refused.exception) and refused.exit_code != 0

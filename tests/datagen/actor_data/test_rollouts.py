@@ -79,7 +79,7 @@ def test_hard_states_begin_with_hard_skills() -> None:
 def test_an_actor_labels_what_the_expert_does_not() -> None:
     """Its chunks are those of the flow, neither cut nor rounded to open and closed."""
     actor = str(weights_folder(None, "arena-actor"))
-    config = dataclasses.replace(CONFIG, actor=actor, expert_labels=("place *",), image_px=128, subtask_steps=8)
+    config = dataclasses.replace(CONFIG, policy=actor, expert_labels=("place *",), image_px=128, subtask_steps=8)
     job = Job(task_of(18).name, 20_000)
     with closing(ActorDataWorker(config)) as worker:
         frames = worker.rollout(job, np.random.default_rng(0)).frames
@@ -106,7 +106,7 @@ def test_own_chunks_are_as_long_as_labels() -> None:
 def test_the_expert_plays_its_share() -> None:
     """With all of the looks it plays whatever actor there is."""
     actor = str(weights_folder(None, "arena-actor"))
-    played = dataclasses.replace(CONFIG, actor=actor, expert_share=1.0, image_px=128)
+    played = dataclasses.replace(CONFIG, policy=actor, expert_share=1.0, image_px=128)
     job = Job(task_of(18).name, 20_000)
     with closing(ActorDataWorker(played)) as worker:
         (attempt,) = worker.rollout(job, np.random.default_rng(0)).attempts
@@ -114,16 +114,16 @@ def test_the_expert_plays_its_share() -> None:
 
 
 def test_who_labels_is_said_for_an_actor_alone() -> None:
-    with pytest.raises(ConfigError, match="name its weights in `actor`"):
+    with pytest.raises(ConfigError, match="name its weights in `policy`"):
         ActorDataConfig(sampling="rollouts", expert_share=0.2)
     with pytest.raises(ConfigError, match="`sampling: rollouts`, got frames"):
-        ActorDataConfig(actor="weights")
+        ActorDataConfig(policy="weights")
 
 
 def test_the_actor_is_found_from_another_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    config = ActorDataConfig(sampling="rollouts", actor="weights").for_workers()
+    config = ActorDataConfig(sampling="rollouts", policy="weights").for_workers()
     monkeypatch.chdir(tmp_path)
-    assert config.actor is not None and Path(config.actor).is_absolute()
+    assert config.policy is not None and Path(config.policy).is_absolute()
 
 
 def test_shares_are_shares() -> None:
