@@ -71,6 +71,25 @@ def test_the_rows_are_those_of_the_results(benchmark, files, agents, played):
     assert sorted(found) == sorted(rows) and len(found) == agents
 
 
+def test_the_better_actor_is_compared_on_the_same_episodes():
+    """As the table above it, in whole per cent."""
+    corrected, shipped = (
+        {(e["task"], e["seed"]): e for e in _episodes(file) if e["agent"] == agent}
+        for file, agent in (("corrected_actor", "corrected"), ("arena_learned", "predimem"))
+    )
+    tasks = sorted({task for task, _ in corrected})
+    found = summarise_means(list(corrected.values()), ["corrected"], tasks)["corrected"]
+    success, low, high = (100 * found[name] for name in ("success", "ci_low", "ci_high"))
+    same = sum(shipped[episode]["status"] == "success" for episode in corrected) / len(corrected)
+    rate = f"{success:.0f} % [{low:.0f}, {high:.0f}] of {len(corrected)} episodes"
+    assert f"{rate}, where\n  `predimem` has {100 * same:.0f} % of the same ones" in README
+
+
+def _episodes(file: str) -> list[dict[str, Any]]:
+    records = episodes_of(json.loads((ROOT / "results" / f"{file}.json").read_text()))
+    return [record | {"metrics": {}} for record in records]
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_every_command_can_be_given(page):
     """Names of commands and options, values that options allow, and files of the checkout."""
