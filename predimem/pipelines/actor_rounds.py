@@ -32,11 +32,14 @@ def train_actor_rounds(recipe: ActorTrainConfig, workers: int) -> Path:
 
 
 def rollouts_of(data: ActorDataConfig, dagger: DaggerConfig, number: int, out: Path) -> ActorDataConfig:
-    """What is played before the training of round `number`."""
+    """What is played before the training of round `number`: by the actor that is trained, whoever `data` names."""
     seeds = dagger.seeds(number)
     return replace(
         data,
         sampling="rollouts",
+        policy=None,
+        expert_share=0.0,
+        expert_labels=("*",),
         out=str(out),
         episodes=len(seeds),
         first_seed=seeds.start,

@@ -49,7 +49,10 @@ def test_what_is_saved_says_the_instruction(tmp_path: Path) -> None:
 
 
 def test_rounds_of_dagger_roll_out(tmp_path: Path) -> None:
-    """The config says `frames`; a round of DAgger plays all the same."""
+    """The config says `frames`; a round of DAgger plays all the same, and with nobody else's actor."""
+    corrections = ActorDataConfig(sampling="rollouts", policy="another", expert_share=0.2, expert_labels=("pick *",))
+    own = rollouts_of(corrections, DaggerConfig(rounds=1, episodes=1), 1, tmp_path)
+    assert (own.policy, own.expert_share, own.expert_labels) == (None, 0.0, ("*",))
     data = ActorDataConfig(skills=("Move",), image_px=32, chunk_steps=8, execute_steps=4)
     config = rollouts_of(data, DaggerConfig(rounds=1, expert_episodes=2, episodes=1), 0, tmp_path)
     assert (config.first_seed, config.episodes) == (60_000, 2)
