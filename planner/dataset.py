@@ -14,12 +14,14 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from pathlib import Path
 from typing import ClassVar, Literal
 
 from memory_bank import MemoryConfig
 from planner.branch_points import branch_points
 from planner.counterfactual import with_memory_of, with_replayed_memory
+from planner.nominations import Targets, frames_back, keyframe_positions, keyframe_targets, own_nominations
 from planner.replay import Replay, Sample, frame_at, on_grid
 from predimem.core.episode_folder import load_episodes
 from predimem.core.episodes import Episode, check_subtasks
@@ -61,6 +63,8 @@ class DatasetConfig:
     nominate: the keyframes that the planner is taught to nominate. "annotated" are all that are annotated;
         "subtask_ends" is the last annotated one of each subtask, which shows how it ended; "changes" are the frames at
         which the subtask changes: then nominating a frame and naming another subtask than before are one decision.
+    traceless: patterns (`fnmatch`) of the subtasks that leave no trace in the frame after them, such as a pour. At
+        their end the oldest frame of the window is nominated in place of the newest: it shows the motion.
     boundary_probability: the share of samples that lie within `boundary_steps` of a change of subtask.
     branch_point_probability: of an episode that has branch points (`planner.branch_points`), the share of samples that
         lie within `counterfactual_steps` after one.
@@ -91,7 +95,8 @@ class DatasetConfig:
     extra_probability: float = 0.0
     image_format: str = "png"
     validation_fraction: float = 0.1
-    nominate: Literal["annotated", "subtask_ends", "changes"] = "annotated"
+    nominate: Targets = "annotated"
+    traceless: tuple[str, ...] = ()
     counterfactual: Literal["cue", "progress"] = "progress"
     counterfactual_steps: int = 20
     boundary_probability: float = 0.0
@@ -162,24 +167,6 @@ def split_episodes(
     return training, validation
 
 
-def keyframe_targets(episode: Episode, which: str) -> tuple[int, ...]:
-    """The steps that the planner is taught to nominate (see `DatasetConfig.nominate`)."""
-    if which == "annotated":
-        return episode.keyframes
-    if which == "changes":
-        pairs = zip(episode.subtasks, episode.subtasks[1:], strict=False)
-        return tuple(after.start for before, after in pairs if before.label != after.label)
-    ends = (max((k for k in episode.keyframes if s.start <= k < s.end), default=None) for s in episode.subtasks)
-    return tuple(step for step in ends if step is not None)
-
-
-def keyframe_positions(snapshot: MemorySnapshot, targets: Sequence[int], stride_steps: int) -> tuple[int, ...]:
-    """1-indexed positions in the window of the first frame at or after each target: it shows what came about."""
-    recent = [frame.step for frame in snapshot.recent]
-    near = (next((i for i, step in enumerate(recent) if 0 <= step - target < stride_steps), None) for target in targets)
-    return tuple(dict.fromkeys(i + 1 for i in near if i is not None))
-
-
 class SampleMaker:
     """Draws training samples from episodes. Raises ValueError on seeds kept for evaluation."""
 
@@ -246,14 +233,19 @@ class SampleMaker:
         phase = rng.choices(phases, [weights[name] for name in phases])[0]
         return rng.choice(steps[phase])
 
-    def _nominations(self, episode: Episode, rng: random.Random) -> list[int]:
-        config = self._config
-        own = episode.metadata.get("nominated_steps")
+    def _nominations(self, episode: Episode, rng: random.Random) -> list[tuple[int, int]]:
+        """(frame, when it is nominated), both steps on the grid."""
+        config, memory = self._config, self._memory
+        window_steps = (memory.recent_window - 1) * memory.recent_stride_steps
+        own = own_nominations(episode, config.traceless, window_steps)
         if own and config.own_memory_probability and rng.random() < config.own_memory_probability:
-            return on_grid(own, config.step_grid, episode)
+            frames = on_grid([frame for frame, _ in own], config.step_grid, episode)
+            return [(frame, max(frame, at)) for frame, (_, at) in zip(frames, own, strict=True)]
         steps = list(keyframe_targets(episode, config.nominate))
+        back = [self._back(episode, step) * memory.recent_stride_steps for step in steps]
         if config.missing_probability:
-            steps = [step for step in steps if rng.random() >= config.missing_probability]
+            kept = [rng.random() >= config.missing_probability for _ in steps]
+            steps, back = list(compress(steps, kept)), list(compress(back, kept))
         if config.jitter_steps:
             moved = (step + rng.randint(-config.jitter_steps, config.jitter_steps) for step in steps)
             steps = [min(max(step, 0), len(episode) - 1) for step in moved]
@@ -263,12 +255,16 @@ class SampleMaker:
             end = next(s.end for s in episode.subtasks if s.start <= steps[0] < s.end and s.label == subtask)
             steps[0] = rng.randrange(steps[0], end)
         if rng.random() < config.extra_probability:
-            steps.append(rng.randrange(len(episode)))
-        return steps
+            steps, back = [*steps, rng.randrange(len(episode))], [*back, 0]
+        return [(max(step - n, 0), step) for step, n in zip(steps, back, strict=True)]
+
+    def _back(self, episode: Episode, target: int) -> int:
+        return frames_back(episode, target, self._config.traceless, self._memory.recent_window)
 
     def _sample(self, episode: Episode, snapshot: MemorySnapshot, rng: random.Random) -> Sample:
         targets = keyframe_targets(episode, self._config.nominate)
-        positions = keyframe_positions(snapshot, targets, self._memory.recent_stride_steps)
+        back = [self._back(episode, target) for target in targets]
+        positions = keyframe_positions(snapshot, targets, self._memory.recent_stride_steps, back)
         subtask = episode.subtask_at(snapshot.step)
         sample = Sample(episode, snapshot, subtask, positions, (episode,) * len(snapshot.keyframes))
         if rng.random() < self._config.counterfactual_probability:

@@ -35,25 +35,35 @@ class Sample:
 
 
 class Replay:
-    """`replay[t]` is the snapshot at step t of an episode whose planner nominates these steps as they happen.
+    """`replay[t]` is the snapshot at step t of an episode whose planner nominates these frames.
 
     Images are read when they are looked at, so that a few snapshots of a long episode cost little. The memory bank
     looks at none; a memory of one's own may.
 
-    nominated: the steps that the planner nominates.
+    nominated: the steps of the frames that the planner nominates, as they happen; or (frame, the step at which it is
+        nominated).
     lag_steps: for a memory that is told them, how many control steps after the recording the planner names its
         subtasks; negative if it names them too early.
     """
 
-    def __init__(self, episode: Episode, memory: MemoryConfig, nominated: Sequence[int], lag_steps: int = 1):
+    def __init__(
+        self,
+        episode: Episode,
+        memory: MemoryConfig,
+        nominated: Sequence[int | tuple[int, int]],
+        lag_steps: int = 1,
+    ):
         self._snapshots: list[MemorySnapshot] = []
         bank = make_memory(memory)
         notes_subtasks = memory.past_subtasks or memory.implementation is not None
         bank.reset(f"{episode.task}-{episode.seed}", episode.instruction)
+        due: dict[int, list[int]] = {}
+        for frame, at in (entry if isinstance(entry, tuple) else (entry, entry) for entry in nominated):
+            due.setdefault(at, []).append(frame)
         for step in range(len(episode)):
             bank.observe(observation_at(episode, step))
-            if step in nominated:
-                bank.nominate([step])
+            if step in due:
+                bank.nominate(due[step])
             if notes_subtasks and step >= lag_steps:
                 bank.note_subtask(episode.subtask_at(min(step - lag_steps, len(episode) - 1)))
             self._snapshots.append(bank.snapshot())

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from memory_bank import MemoryConfig, make_memory
-from planner.dataset import keyframe_targets
 from planner.evaluate import replay_plans
+from planner.nominations import keyframe_targets
 from predimem.core.episodes import Episode
 from predimem.core.interfaces import Planner
 

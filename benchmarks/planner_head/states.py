@@ -15,7 +15,7 @@ from typing import Any
 from benchmarks.planner_head.config import HeadStudy, Training
 from benchmarks.planner_head.episodes import Reader, go_through
 from planner.checkpoint import read_spec
-from planner.dataset import keyframe_positions, keyframe_targets
+from planner.nominations import keyframe_positions, keyframe_targets
 from planner.prompt import PromptConfig
 from planner.replay import Replay, on_grid
 from predimem.core.episodes import Episode

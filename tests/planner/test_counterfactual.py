@@ -11,7 +11,8 @@ import pytest
 from memory_bank import MemoryConfig
 from planner.branch_points import branch_points
 from planner.counterfactual import with_memory_of
-from planner.dataset import DatasetConfig, SampleMaker, keyframe_positions, keyframe_targets
+from planner.dataset import DatasetConfig, SampleMaker
+from planner.nominations import keyframe_positions, keyframe_targets
 from planner.replay import Replay, Sample
 from predimem.core.episodes import Episode, SubtaskSpan
 from predimem.core.frames import Frames
