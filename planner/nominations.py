@@ -53,8 +53,8 @@ def own_nominations(episode: Episode, traceless: Sequence[str], back_steps: int)
     A planner that was not taught to nominate the oldest frame after `traceless` subtasks is replayed as if it had been:
     where it named another subtask and nominated the frame before it, the frame `back_steps` earlier takes its place.
     """
-    frames = episode.metadata.get("nominated_steps") or []
-    times = episode.metadata.get("nominated_at") or frames
+    frames: list[int] = episode.metadata.get("nominated_steps") or []
+    times: list[int] = episode.metadata.get("nominated_at") or frames
     moved: dict[int, int] = {}
     for (_, before), (named_at, after) in pairwise(episode.metadata.get("spoken") or []):
         if after != before and _matches(before, traceless):
