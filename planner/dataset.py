@@ -259,7 +259,8 @@ class SampleMaker:
         return [(max(step - n, 0), step) for step, n in zip(steps, back, strict=True)]
 
     def _back(self, episode: Episode, target: int) -> int:
-        return frames_back(episode, target, self._config.traceless, self._memory.recent_window)
+        traceless = self._config.traceless if self._memory.keyframes else ()
+        return frames_back(episode, target, traceless, self._memory.recent_window)
 
     def _sample(self, episode: Episode, snapshot: MemorySnapshot, rng: random.Random) -> Sample:
         targets = keyframe_targets(episode, self._config.nominate)

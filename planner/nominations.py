@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from itertools import pairwise
 from typing import Literal
 
+from memory_bank import MemoryConfig
 from predimem.core.episodes import Episode
 from predimem.core.types import MemorySnapshot
 
@@ -34,6 +35,13 @@ def frames_back(episode: Episode, target: int, traceless: Sequence[str], window:
     ended = episode.subtask_at(target - 1) if target > 0 else ""
     comes_again = any(span.start >= target and span.label == ended for span in episode.subtasks)
     return window - 1 if _matches(ended, traceless) and not comes_again else 0
+
+
+def nominated_frames(episode: Episode, which: str, traceless: Sequence[str], memory: MemoryConfig) -> tuple[int, ...]:
+    """The steps of the frames that the planner is taught to nominate."""
+    stride, window = memory.recent_stride_steps, memory.recent_window
+    targets = keyframe_targets(episode, which)
+    return tuple(max(step - stride * frames_back(episode, step, traceless, window), 0) for step in targets)
 
 
 def keyframe_positions(

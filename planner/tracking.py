@@ -15,7 +15,7 @@ import numpy as np
 
 from memory_bank import MemoryConfig, make_memory
 from planner.evaluate import replay_plans
-from planner.nominations import keyframe_targets
+from planner.nominations import nominated_frames
 from predimem.core.episodes import Episode
 from predimem.core.interfaces import Planner
 
@@ -28,13 +28,14 @@ class TrackingConfig:
     tolerance_steps: an answer that is no further from a change of subtask belongs to the change, and a change may be
         named so much too early or too late.
     keyframe_tolerance_steps: how far from its target a stored keyframe may lie.
-    nominate: which keyframes are the targets (`planner.dataset.DatasetConfig.nominate`).
+    nominate, traceless: which keyframes are the targets (`planner.dataset.DatasetConfig`).
     """
 
     latency_steps: int = 10
     tolerance_steps: int = 20
     keyframe_tolerance_steps: int = 12
     nominate: str = "subtask_ends"
+    traceless: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,11 +45,13 @@ class Track:
     episode: the recorded episode.
     answers: each answer as (step of its snapshot, subtask); the subtask is None if the answer could not be read.
     keyframes: the steps of the keyframes that were stored in the end.
+    memory: the planner's memory.
     """
 
     episode: Episode
     answers: Sequence[tuple[int, str | None]]
     keyframes: Sequence[int]
+    memory: MemoryConfig = MemoryConfig()
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,7 @@ def track_planner(
         bank.reset(f"{episode.task}-{episode.seed}", episode.instruction)
         plans = replay_plans(planner, bank, episode, config.latency_steps)
         answers = [(step, plan.subtask) for step, plan, _ in plans]
-        tracks.append(Track(episode, answers, bank.keyframe_steps))
+        tracks.append(Track(episode, answers, bank.keyframe_steps, memory))
     return tracks
 
 
@@ -160,7 +163,8 @@ def _switches(track: Track, config: TrackingConfig) -> Iterable[tuple[str, bool]
 
 
 def _keyframes(track: Track, config: TrackingConfig) -> Iterable[tuple[str, bool]]:
-    targets, near = keyframe_targets(track.episode, config.nominate), config.keyframe_tolerance_steps
+    targets = nominated_frames(track.episode, config.nominate, config.traceless, track.memory)
+    near = config.keyframe_tolerance_steps
     for kept in track.keyframes:
         yield "keyframe_precision", any(abs(kept - target) <= near for target in targets)
     for name, wanted in (("keyframe_recall", targets), ("annotated_recall", track.episode.keyframes)):

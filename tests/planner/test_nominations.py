@@ -9,7 +9,7 @@ import numpy as np
 
 from memory_bank import MemoryConfig
 from planner.dataset import DatasetConfig, SampleMaker
-from planner.nominations import frames_back, own_nominations
+from planner.nominations import frames_back, nominated_frames, own_nominations
 from predimem.core.episodes import Episode, SubtaskSpan
 from predimem.core.frames import Frames
 
@@ -54,6 +54,16 @@ def test_the_oldest_frame_of_the_window_is_nominated_after_a_pour():
 def test_other_changes_are_nominated_as_before():
     seen = by_step(poured())
     assert [seen[step][1] for step in (30, 40, 50, 60, 70)] == [(), (3,), (2,), (1,), ()]
+
+
+def test_frames_that_are_nominated():
+    assert nominated_frames(poured(), "changes", TRACELESS, MEMORY) == (40, 80, 140)
+    assert nominated_frames(poured(), "changes", (), MEMORY) == (40, 100, 160)
+
+
+def test_without_a_bank_nothing_changes():
+    samples = SampleMaker([poured()], replace(MEMORY, keyframes=False), CONFIG).draw(300, random.Random(0))
+    assert {s.snapshot.step: s.positions for s in samples}[100] == (3,)
 
 
 def test_a_pour_that_is_interrupted_is_not_at_its_end():
