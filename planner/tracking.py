@@ -51,7 +51,7 @@ class Track:
     episode: Episode
     answers: Sequence[tuple[int, str | None]]
     keyframes: Sequence[int]
-    memory: MemoryConfig = MemoryConfig()
+    memory: MemoryConfig = field(default_factory=MemoryConfig)
 
 
 @dataclass(frozen=True)
