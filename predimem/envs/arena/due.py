@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from predimem.envs.arena.fixtures import DOOR, JOINTS, PLACES
-from predimem.envs.arena.predicates import DOOR_OPEN_RAD, DRAWER_OPEN_M, GRASPED_M, RESTING_M_S
+from predimem.envs.arena.predicates import (
+    DOOR_OPEN_RAD,
+    DRAWER_OPEN_M,
+    GRASPED_M,
+    LIFTED_M,
+    RESTING_M_S,
+    Inside,
+)
 from predimem.envs.arena.subtasks import Skill, Subtask
 
 if TYPE_CHECKING:
@@ -23,8 +31,9 @@ class DueStage:
     stage: index of the subtask that is due; the number of stages when nothing is left to do. It is the one that
         `Progress` waits for, in a pause the one before it. It goes back to a subtask that was passed and whose lasting
         condition does not hold any more, until that subtask is done again. Whatever else the gripper holds is put where
-        it belongs first, and where the drawer or the door has been shut since, opening it comes before. While somebody
-        else moves something, and in several worlds at once, it does not go back.
+        it belongs first, and where the drawer or the door has been shut since, opening it comes before. What is to be
+        placed or poured and lies still elsewhere is picked up first. While somebody else moves something, and in
+        several worlds at once, it does not go back.
     """
 
     def __init__(self, env: Any):
@@ -35,6 +44,8 @@ class DueStage:
     def reset(self) -> None:
         """At the beginning of an episode, and where a saved state is taken up."""
         self._undone: dict[int, int] = {}  # stage -> for how many control steps its thing has lain still
+        self._lost: dict[str, int] = {}  # what should be in the gripper -> for how many it has lain still elsewhere
+        self._lay_m: dict[str, float] = {}  # and how high its lowest point is there
         self.stage = self._passed - self._env.waiting
 
     @property
@@ -47,6 +58,10 @@ class DueStage:
         before, self.stage = self.stage, self._passed - self._env.waiting
         if self._env.num_envs > 1 or self._env.visited or self._env.waiting:
             return
+        self._look_for_undone(world, before)
+        self.stage = self._fetched_first(self.stage, world, before)
+
+    def _look_for_undone(self, world: World, before: int) -> None:
         if not self._undone and int(self._env.elapsed_steps[0]) % LOOK_STEPS:
             return
         variant, stage = self._env.variant(), self.stage
@@ -63,6 +78,30 @@ class DueStage:
             if self._can_begin(k, world, held, before):
                 self.stage = self._first(k, world, before)
                 return
+
+    def _fetched_first(self, k: int, world: World, before: int) -> int:
+        """Stage k, or the one that picks up what it needs in the gripper."""
+        subtasks = self._env.variant().subtasks
+        name = subtasks[k].object if k < len(subtasks) and subtasks[k].skill in (Skill.PLACE, Skill.POUR) else ""
+        picks = [i for i, s in enumerate(subtasks[:k]) if s.skill is Skill.MOVE and s.object == name]
+        if not picks:
+            self._lost.clear()
+            return k
+        bottom_m = float(world.bottom_m(name)[0])
+        if _in_gripper(name, world):
+            lifted = bottom_m >= self._lay_m.get(name, -math.inf) + LIFTED_M
+            if name not in self._lost or lifted:
+                self._lost.clear()
+                return k
+            return picks[-1] if before == picks[-1] else k
+        inside = subtasks[k].skill is Skill.PLACE and bool(Inside(name, subtasks[k].target)(world)[0])
+        if inside:  # and only the gripper has yet to leave it
+            self._lost.clear()
+            return k
+        self._lost[name] = 0 if _moves(subtasks[k], world) else self._lost.get(name, 0) + 1
+        if self._lost[name]:
+            self._lay_m[name] = bottom_m
+        return picks[-1] if before == picks[-1] or self._lost[name] >= STILL_STEPS else k
 
     @property
     def _passed(self) -> int:
