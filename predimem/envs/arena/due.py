@@ -88,9 +88,8 @@ class DueStage:
             self._lost.clear()
             return k
         bottom_m = float(world.bottom_m(name)[0])
-        if _in_gripper(name, world):
-            lifted = bottom_m >= self._lay_m.get(name, -math.inf) + LIFTED_M
-            if name not in self._lost or lifted:
+        if _near_gripper(name, world):
+            if name not in self._lost or bottom_m >= self._lay_m.get(name, -math.inf) + LIFTED_M:
                 self._lost.clear()
                 return k
             return picks[-1] if before == picks[-1] else k
@@ -134,5 +133,8 @@ def _moves(subtask: Subtask, world: World) -> bool:
 
 
 def _in_gripper(name: str, world: World) -> bool:
-    near = float((world.position_m[name][0] - world.tcp_m[0]).norm()) <= GRASPED_M
-    return near and float(world.finger_gap_m[0]) <= CLOSED_GAP_M
+    return _near_gripper(name, world) and float(world.finger_gap_m[0]) <= CLOSED_GAP_M
+
+
+def _near_gripper(name: str, world: World) -> bool:
+    return float((world.position_m[name][0] - world.tcp_m[0]).norm()) <= GRASPED_M
