@@ -121,3 +121,37 @@ def test_a_drawer_that_was_pulled_open_again_is_closed_unless_it_has_to_be_opene
     assert played.step(2 * STILL_STEPS) == 3
     played.scene.joint(0, "middle_drawer", 0.0)
     assert played.step() == 4
+
+
+def test_what_was_dropped_is_picked_up_first() -> None:
+    played = ByHand()
+    played.scene.joint(0, DOOR, 1.6)
+    played.step()
+    played.scene.hold(0, "cookies")
+    assert played.step() == PLACE_COOKIES
+    played.scene.lay(0, "cookies")
+    assert played.step(STILL_STEPS - 1) == PLACE_COOKIES
+    assert played.step() == PICK_COOKIES and played.due.again
+    played.scene.grip(0, "cookies")
+    assert played.step() == PICK_COOKIES, "between the fingers, and not lifted"
+    played.scene.hold(0, "cookies")
+    assert played.step() == PLACE_COOKIES and not played.due.again
+
+
+def test_what_lies_where_it_belongs_is_not_picked_up_again() -> None:
+    played = ByHand().with_cookies_in()
+    played.scene.hold(0, "popcorn")
+    assert played.step() == PLACE_POPCORN
+    played.scene.put(0, "popcorn", "microwave_left")
+    played.scene.grip(0, "popcorn")
+    assert played.step(2 * STILL_STEPS) == PLACE_POPCORN, "the gripper has yet to leave it"
+
+
+def test_a_bottle_that_was_put_down_before_it_was_poured_is_picked_up_again() -> None:
+    played = ByHand(16)
+    played.scene.hold(0, "milk")
+    assert played.step() == 1
+    played.scene.lay(0, "milk")
+    assert played.step(STILL_STEPS) == 0
+    played.scene.hold(0, "milk")
+    assert played.step() == 1
