@@ -97,7 +97,8 @@ class DueStage:
         if inside:  # and only the gripper has yet to leave it
             self._lost.clear()
             return k
-        self._lost[name] = 0 if _moves(subtasks[k], world) else self._lost.get(name, 0) + 1
+        still = max(self._lost.get(name, 0), self._undone.get(k, 0)) + 1
+        self._lost[name] = 0 if _moves(subtasks[k], world) else still
         if self._lost[name]:
             self._lay_m[name] = bottom_m
         return picks[-1] if before == picks[-1] or self._lost[name] >= STILL_STEPS else k

@@ -99,7 +99,8 @@ def test_the_label_goes_back_to_what_came_out_again_and_then_to_what_is_due() ->
     episode.until(place, lambda: episode.seen[-1] == following)
     free = torch.tensor([[-0.15, 0.0, 0.03]])
     episode.env.objects["cookies"].set_pose(Pose.create_from_pq(free))
-    episode.until(following, lambda: episode.seen[-1] == place)
+    episode.until(following, lambda: episode.seen[-1] == pick)
+    episode.until(pick, lambda: episode.seen[-1] == place)
     episode.until(place, lambda: episode.env.due.stage == 2)
     assert episode.seen[-1] == place and episode.actor.motion is not None
     episode.until(place, lambda: episode.seen[-1] != place)
@@ -114,15 +115,14 @@ def test_two_things_that_came_out_are_put_back_one_after_the_other() -> None:
         episode.until(label, lambda done=done: episode.passed == done)
     following = episode.labels[4]
     episode.until(episode.labels[3], lambda: episode.seen[-1] == following)
-    first, second = episode.labels[1], episode.labels[3]
     began = len(episode.seen)
     for x, name in ((-0.25, "tomato_sauce"), (-0.12, "milk")):
         height_m = OBJECTS[name].half_height_m
         episode.env.objects[name].set_pose(Pose.create_from_pq(torch.tensor([[x, 0.0, height_m]])))
-    episode.until(following, lambda: episode.seen[-1] == first)
-    episode.until(first, lambda: episode.seen[-1] != first)
-    assert episode.seen[-1] == second
-    episode.until(second, lambda: episode.seen[-1] != second)
-    assert list(dict.fromkeys(episode.seen[began:])) == [following, first, second]
+    for pick, place in (episode.labels[:2], episode.labels[2:4]):
+        episode.until(episode.seen[-1], lambda pick=pick: episode.seen[-1] == pick)
+        episode.until(pick, lambda place=place: episode.seen[-1] == place)
+        episode.until(place, lambda place=place: episode.seen[-1] != place)
+    assert list(dict.fromkeys(episode.seen[began:])) == [following, *episode.labels[:4]]
     assert episode.seen[-1] == following
     episode.env.close()

@@ -59,7 +59,7 @@ def test_what_fell_out_is_due_again_until_it_has_been_let_go_of() -> None:
     played = ByHand().with_cookies_in()
     played.scene.lay(0, "cookies")
     assert played.step(STILL_STEPS - 1) == PICK_POPCORN
-    assert played.step() == PLACE_COOKIES and played.due.again
+    assert played.step() == PICK_COOKIES and played.due.again
     played.scene.hold(0, "cookies")
     assert played.step() == PLACE_COOKIES
     played.put_cookies()
@@ -79,7 +79,7 @@ def test_what_is_in_the_gripper_is_put_where_it_belongs_first() -> None:
     played.scene.grip(0, "popcorn")
     assert played.step() == PLACE_POPCORN, "it is low, and not let go of"
     played.scene.put(0, "popcorn", "microwave_left")
-    assert played.step() == PLACE_COOKIES
+    assert played.step() == PICK_COOKIES
     assert int(played.progress.stage[0]) == CLOSE_DOOR
     played.put_cookies()
     assert played.step() == CLOSE_DOOR
@@ -89,14 +89,14 @@ def test_a_door_that_was_shut_since_is_opened_first() -> None:
     played = ByHand().with_cookies_in()
     played.scene.lay(0, "cookies")
     played.scene.joint(0, DOOR, DOOR_OPEN_RAD - 0.1)
-    assert played.step(STILL_STEPS + 1) == PLACE_COOKIES, "it is open enough"
+    assert played.step(STILL_STEPS + 1) == PICK_COOKIES, "it is open enough"
     played.scene.hold(0, "cookies")
     played.scene.joint(0, DOOR, 0.6)
     assert played.step() == OPEN_DOOR
     played.scene.joint(0, DOOR, DOOR_OPEN_RAD - 0.1)
     assert played.step() == OPEN_DOOR, "once it is being opened, all the way"
     played.scene.joint(0, DOOR, DOOR_OPEN_RAD)
-    assert played.step() == PLACE_COOKIES
+    assert played.step() == PLACE_COOKIES, "it is in the gripper"
 
 
 def test_what_is_still_moving_is_not_due() -> None:
