@@ -65,6 +65,8 @@ def plan_own_rounds(config: OwnRoundsConfig) -> list[Stage]:
 
 def _round(config: OwnRoundsConfig, name: str) -> Iterable[Stage]:
     planner, out = weights_folder(config.weights, name), Path(config.out)
+    if planner.is_relative_to(Path.cwd()):
+        planner = planner.relative_to(Path.cwd())  # the weights keep this path in their record
     data = [_driven(config, f"{name}-{kind}", recipe, planner) for kind, recipe in config.data.items()]
     yield from data
     for seed in config.training_seeds:

@@ -35,7 +35,8 @@ def test_each_planner_drives_its_own_data_and_learns_from_it(config: OwnRoundsCo
     check_configs(list(stages.values()))
     for name in config.planners:
         trained = from_dict(TrainConfig, stages[name].config)
-        assert trained.continue_from == str(weights_folder(None, name))
+        assert ROOT / (trained.continue_from or "") == weights_folder(None, name)
+        assert not Path(trained.continue_from or "").is_absolute(), "it is noted in the weights"
         assert stages[name].needs == (f"{name}-slips", f"{name}-actor", f"{name}-hard")
         driven_by_it = tuple(str(stages[need].result) for need in stages[name].needs)
         assert trained.episodes == (*driven_by_it, *config.more_episodes)
