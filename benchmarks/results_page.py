@@ -56,6 +56,7 @@ OWN_ROUND = (
     ("own_round_slips", "predimem-skills-slips"),
 )
 CORRECTED = (("corrected_actor", "corrected"), ("corrected_actor", "oracle-memory-corrected"))
+SECOND_ROUND = (("second_round_learned", "corrected-both"), ("second_round_skills", "corrected-both-skills"))
 WINDOWS = {"window-1": "1", "window-2": "2", "full": "3", "window-5": "5", "window-8": "8"}
 CAPACITIES = {"keyframes-2": "2", "keyframes-4": "4", "keyframes-8": "8", "full": "unlimited"}
 LATENCIES = {"latency-0": "0", "full": "0.2", "latency-1": "1", "latency-2": "2", "latency-4": "4"}
@@ -203,6 +204,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "corrected-pairs": lambda: pairs([(FULL, CORRECTED[0]), (LEARNED[1], CORRECTED[1])]),
     "own-round": lambda: overall(OWN_ROUND),
     "own-round-pairs": lambda: pairs([(FULL, OWN_ROUND[0]), (WITH_SKILLS, OWN_ROUND[1]), (OWN_ROUND[3], OWN_ROUND[2])]),
+    "second-round": lambda: overall(SECOND_ROUND),
+    "second-round-pairs": lambda: pairs([(CORRECTED[0], SECOND_ROUND[0]), (WITH_SKILLS, SECOND_ROUND[1])]),
     "scripts": lambda: overall(SCRIPTS),
     "scripts-categories": lambda: by_category(SCRIPTS),
     "scripts-tasks": lambda: by_task(*SCRIPTS[:2]),
