@@ -87,9 +87,12 @@ class DueStage:
         if not picks:
             self._lost.clear()
             return k
+        near = _near_gripper(name, world)
+        if near and name not in self._lost:
+            return k
         bottom_m = float(world.bottom_m(name)[0])
-        if _near_gripper(name, world):
-            if name not in self._lost or bottom_m >= self._lay_m.get(name, -math.inf) + LIFTED_M:
+        if near:
+            if bottom_m >= self._lay_m.get(name, -math.inf) + LIFTED_M:
                 self._lost.clear()
                 return k
             return picks[-1] if before == picks[-1] else k
