@@ -6,14 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from predimem.envs.arena.fixtures import DOOR, JOINTS, PLACES
-from predimem.envs.arena.predicates import (
-    DOOR_OPEN_RAD,
-    DRAWER_OPEN_M,
-    GRASPED_M,
-    LIFTED_M,
-    RESTING_M_S,
-    Inside,
-)
+from predimem.envs.arena.predicates import DOOR_OPEN_RAD, DRAWER_OPEN_M, GRASPED_M, LIFTED_M, RESTING_M_S, Inside
 from predimem.envs.arena.subtasks import Skill, Subtask
 
 if TYPE_CHECKING:
