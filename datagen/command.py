@@ -16,6 +16,7 @@ from datagen.demos.edited_cues import EditedCuesConfig, EditedCuesWorker
 from datagen.demos.edited_robomme import EditedRobommeConfig, EditedRobommeWorker
 from datagen.demos.mikasa import CollectConfig, ExpertWorker, write_summary
 from datagen.demos.moved_robomme import MovedRobommeConfig, MovedRobommeWorker
+from datagen.demos.reordered_touches import ReorderedTouchesConfig, ReorderedTouchesWorker
 from datagen.demos.robomme import RobommeDataConfig
 from datagen.former_names import todays_kind
 from datagen.generation import run_generation
@@ -29,6 +30,7 @@ KINDS: dict[str, Any] = {
     "arena": GenerationConfig,
     "mikasa": CollectConfig,
     "edited_cues": EditedCuesConfig,
+    "reordered_touches": ReorderedTouchesConfig,
     "robomme": RobommeDataConfig,
     "edited_robomme": EditedRobommeConfig,
     "moved_robomme": MovedRobommeConfig,
@@ -72,6 +74,8 @@ def make_worker(config: Any) -> Worker:
         return ExpertWorker(config)
     if isinstance(config, EditedCuesConfig):
         return EditedCuesWorker(config)
+    if isinstance(config, ReorderedTouchesConfig):
+        return ReorderedTouchesWorker(config)
     if isinstance(config, EditedRobommeConfig):
         return EditedRobommeWorker(config)
     if isinstance(config, MovedRobommeConfig):

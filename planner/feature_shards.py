@@ -14,12 +14,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from PIL import Image
 from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 from transformers.models.qwen3_vl.modeling_qwen3_vl import BaseModelOutputWithDeepstackFeatures
 
 from planner.prompt import PromptConfig, size_images
+from planner.tiny.feature_table import by_size
 from predimem.core.files import AtomicWrite, write_json
 from predimem.core.progress import watched
 
@@ -33,8 +35,7 @@ SHARD_IMAGES = 1024
 class FeatureShards:
     """It is called like `Qwen3VLModel.get_image_features`, with rows, int64 [images], in place of pixel values.
 
-    rows: the row of each image, by its path. grid_thw: the grid of every image; all have one size.
-    tokens: how many tokens an image has.
+    rows: the row of each image, by its path.
 
     Raises FileNotFoundError for a folder without features.
     """
@@ -45,17 +46,27 @@ class FeatureShards:
             raise FileNotFoundError(f"{folder} holds no features of images: run `predimem train planner` again")
         self.rows: dict[str, int] = {}
         self._places: list[tuple[Path, int]] = []
+        self._grids: dict[Path, list[int]] = {}
+        self._tokens: dict[Path, int] = {}
         self._files: dict[Path, Any] = {}
         for note in notes:
             said = json.loads(note.read_text())
-            self.grid_thw: list[int] = said["grid_thw"]
-            self.tokens: int = said["tokens"]
+            path = note.with_suffix(".safetensors")
+            self._grids[path], self._tokens[path] = said["grid_thw"], said["tokens"]
             self._keys: list[str] = said["keys"]
             self.rows.update({name: len(self.rows) + i for i, name in enumerate(said["images"])})
-            self._places += [(note.with_suffix(".safetensors"), i) for i in range(len(said["images"]))]
+            self._places += [(path, i) for i in range(len(said["images"]))]
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def grid_thw(self, row: int) -> list[int]:
+        """The grid of an image."""
+        return self._grids[self._places[row][0]]
+
+    def tokens(self, row: int) -> int:
+        """How many tokens an image has."""
+        return self._tokens[self._places[row][0]]
 
     def __call__(self, rows: Tensor, *_: Any, **__: Any) -> Any:
         """The features of these images, bfloat16 on the device of `rows`, one tensor [tokens, Z] for each."""
@@ -85,29 +96,26 @@ def write_shards(
 ) -> int:
     """Add the features of the images at `paths` that the folder lacks; returns how many they were.
 
-    Each file is written whole, so that an interrupted call goes on behind the last one.
+    Each file is written whole, so that an interrupted call goes on behind the last one. It holds images of one size.
 
-    model: a `Qwen3VLModel`, in any number format, on any device. prompt: sizes the images, as for an answer. Raises
-    ValueError for images of several sizes.
+    model: a `Qwen3VLModel`, in any number format, on any device. prompt: sizes the images, as for an answer.
     """
     folder.mkdir(parents=True, exist_ok=True)
     notes = sorted(folder.glob(NOTE))
     known = {name for note in notes for name in json.loads(note.read_text())["images"]}
-    new = [name for name in dict.fromkeys(paths) if name not in known]
-    grids = {tuple(json.loads(note.read_text())["grid_thw"]) for note in notes}
-    firsts = range(0, len(new), shard_images)
-    for number, first in watched(enumerate(firsts), len(firsts), "files", "features of the images"):
-        names = new[first : first + shard_images]
+    groups = by_size(name for name in dict.fromkeys(paths) if name not in known)
+    files = [names[first : first + shard_images] for names in groups for first in range(0, len(names), shard_images)]
+    for number, names in watched(enumerate(files), len(files), "files", "features of the images"):
         batches = (names[start : start + BATCH] for start in range(0, len(names), BATCH))
-        parts = [_features(batch, model, image_processor, prompt, grids) for batch in batches]
+        parts, grids = zip(*(_features(batch, model, image_processor, prompt) for batch in batches), strict=True)
         tensors = {key: torch.cat([part[key] for part in parts]) for key in parts[0]}
         path = folder / f"shard-{len(notes) + number:05d}.safetensors"
         with AtomicWrite(path) as partial:
             save_file(tensors, partial)
         keys = [MERGED, *sorted(key for key in tensors if key != MERGED)]
-        note = {"images": names, "grid_thw": list(next(iter(grids))), "tokens": tensors[MERGED].shape[1], "keys": keys}
+        note = {"images": names, "grid_thw": grids[0], "tokens": tensors[MERGED].shape[1], "keys": keys}
         write_json(path.with_suffix(".json"), note)  # last: a file without its note does not count
-    return len(new)
+    return sum(map(len, files))
 
 
 def is_sharded(folder: Path) -> bool:
@@ -122,20 +130,16 @@ def shard_bytes(images: int, tokens: int, width: int, deepstack_levels: int) -> 
 
 @torch.no_grad()
 def _features(
-    names: Sequence[str], model: Any, image_processor: Any, prompt: PromptConfig, grids: set[tuple[int, ...]]
-) -> dict[str, Tensor]:
-    """Each [images, tokens, Z], on the CPU."""
-    from PIL import Image
-
+    names: Sequence[str], model: Any, image_processor: Any, prompt: PromptConfig
+) -> tuple[dict[str, Tensor], list[int]]:
+    """Each [images, tokens, Z], on the CPU, and the grid of these images, which have one size."""
     images = [np.asarray(Image.open(name).convert("RGB")) for name in names]
     inputs = image_processor(images=size_images(images, prompt), do_resize=False, return_tensors="pt")
-    grids |= set(map(tuple, inputs["image_grid_thw"].tolist()))
-    if len(grids) != 1:
-        raise ValueError(f"images of one training have to be of one size, got grids {sorted(grids)}")
     output = model.get_image_features(
         inputs["pixel_values"].to(model.device, model.dtype),
         inputs["image_grid_thw"].to(model.device),
         return_dict=True,
     )
     levels = {MERGED: output.pooler_output} | {f"deepstack{i}": f for i, f in enumerate(output.deepstack_features)}
-    return {key: torch.stack(tuple(level)).to("cpu", DTYPE).contiguous() for key, level in levels.items()}
+    features = {key: torch.stack(tuple(level)).to("cpu", DTYPE).contiguous() for key, level in levels.items()}
+    return features, inputs["image_grid_thw"][0].tolist()

@@ -78,12 +78,13 @@ class PrediMemTemplate(Qwen3VLTemplate):
         encoded = Template._encode(self, inputs)
         ids, labels = encoded["input_ids"], encoded["labels"]
         places, mask = findall(ids, self.image_token_id), [False] * len(ids)
-        pads = [self.image_token_id] * TABLE.tokens
-        extended: Any = self._extend_tokens(ids, labels, None, places, lambda _: pads, mm_mask=mask)
+        rows = [TABLE.rows[path] for path in inputs.images]
+        pads = [[self.image_token_id] * TABLE.tokens(row) for row in rows]
+        extended: Any = self._extend_tokens(ids, labels, None, places, pads.__getitem__, mm_mask=mask)
         encoded["input_ids"], encoded["labels"], _, mask = extended
         encoded["mm_token_type_ids"] = self.create_mm_token_type_ids(encoded["input_ids"], mask)
-        encoded["pixel_values"] = torch.tensor([TABLE.rows[path] for path in inputs.images])
-        encoded["image_grid_thw"] = torch.tensor([TABLE.grid_thw] * len(inputs.images))
+        encoded["pixel_values"] = torch.tensor(rows)
+        encoded["image_grid_thw"] = torch.tensor([TABLE.grid_thw(row) for row in rows])
         return encoded
 
 

@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from datagen.demos.erasing import owners, showing
 from datagen.demos.mikasa import TaskSeeds
 from predimem.core.config import ConfigError
 from predimem.core.episode_folder import episode_path, load_episodes
@@ -29,9 +30,6 @@ from predimem.core.frames import Frames
 from predimem.core.scene_facts import KEY, SceneFacts
 from predimem.envs.mikasa.families.touch_one import WAIT, WATCH, touch
 from predimem.jobs.tasks import Job, Outcome
-
-CHANGED = 12  # of 255, in one channel: a pixel that is not the table's any more
-REACH_PX = 12.0  # at 128 px; an object's pixels are no farther from its middle
 
 
 @dataclass(frozen=True)
@@ -111,7 +109,7 @@ class Scene:
         """The images of a cue with these objects, by camera."""
         numbers = [self.facts.objects.index(name) for name in shown]
         return {
-            camera: np.where(np.isin(self.own[camera], numbers)[..., None], self.choice[camera], self.empty[camera])
+            camera: showing(self.choice[camera], self.empty[camera], self.own[camera], numbers)
             for camera in self.choice
         }
 
@@ -164,22 +162,11 @@ def _scene(episode: Episode) -> Scene:
     empty = {camera: frames[starts[WAIT]] for camera, frames in episode.images.items()}
     choice = {camera: frames[choice_step] for camera, frames in episode.images.items()}
     own = {
-        camera: _owners(choice[camera], empty[camera], facts.pixels[rows[1], :, column])
+        camera: owners(choice[camera], empty[camera], facts.pixels[rows[1], :, column])
         for column, camera in enumerate(episode.images)
     }
     due = sum(span.label.startswith(touch("")) for span in episode.subtasks)
     return Scene(episode, empty, choice, _rows(facts, rows), own, episode.state[choice_step], due)
-
-
-def _owners(choice: np.ndarray, empty: np.ndarray, middles: np.ndarray) -> np.ndarray:
-    """int64 [H, W]: whose pixel it is, -1 where nobody's. middles: float32 [O, 2], NaN for what is not in view."""
-    height, width = choice.shape[:2]
-    changed = np.abs(choice.astype(int) - empty).max(-1) > CHANGED
-    v, u = np.mgrid[:height, :width] + 0.5
-    distance = np.hypot(u - middles[:, 0, None, None] * width, v - middles[:, 1, None, None] * height)
-    distance = np.where(np.isnan(distance), np.inf, distance)
-    near = distance.min(0) <= REACH_PX * width / 128
-    return np.where(changed & near, distance.argmin(0), -1)
 
 
 def _facts(own: Scene, other: Scene, shown: Sequence[str]) -> SceneFacts:

@@ -8,12 +8,14 @@ that other samples, and trainings with another memory, show as well. With the ta
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from PIL import Image
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers.models.qwen3_vl.modeling_qwen3_vl import BaseModelOutputWithDeepstackFeatures
@@ -22,72 +24,90 @@ from predimem.core.files import AtomicWrite, write_json
 from predimem.core.progress import watched
 
 BATCH = 64
+MERGED = "merged"
 
 
 class FeatureTable:
     """It is called like `Qwen3VLModel.get_image_features`, with rows, int64 [images], in place of pixel values.
 
     rows: the row of each image, by its path.
-    grid_thw: the grid of every image; all have one size.
-    tokens: how many tokens an image has.
     """
 
     def __init__(self, folder: Path):
         parts = [(json.loads(p.with_suffix(".json").read_text()), load_file(p)) for p in _shards(folder)]
         if not parts:
             raise FileNotFoundError(f"{folder} holds no features of images: run `predimem train planner` again")
-        self.grid_thw: list[int] = parts[0][0]["grid_thw"]
         names = (name for note, _ in parts for name in note["pictures"])
         self.rows = {name: row for row, name in enumerate(names)}
-        self._features = {key: torch.cat([tensors[key] for _, tensors in parts]) for key in parts[0][1]}
-        self.tokens = self._features["merged"].shape[1]
+        self._grids: list[list[int]] = [note["grid_thw"] for note, _ in parts]
+        self._features = [tensors for _, tensors in parts]
+        self._levels = [MERGED, *sorted(key for key in parts[0][1] if key != MERGED)]
+        self._places = [(part, i) for part, (note, _) in enumerate(parts) for i in range(len(note["pictures"]))]
 
     def __len__(self) -> int:
         return len(self.rows)
 
+    def grid_thw(self, row: int) -> list[int]:
+        """The grid of an image."""
+        return self._grids[self._places[row][0]]
+
+    def tokens(self, row: int) -> int:
+        """How many tokens an image has."""
+        return self._features[self._places[row][0]][MERGED].shape[1]
+
     def __call__(self, rows: Tensor, *_: Any, **__: Any) -> Any:
         """The features of these images, float32, one tensor [tokens, Z] for each."""
-        merged = self._features["merged"][rows].float()
-        deepstack = [self._features[key][rows].float() for key in sorted(self._features) if key != "merged"]
-        features: dict[str, Any] = {"pooler_output": list(merged), "deepstack_features": [list(d) for d in deepstack]}
+        places = [self._places[row] for row in rows.tolist()]
+        merged, *deepstack = ([self._features[part][key][i].float() for part, i in places] for key in self._levels)
+        features: dict[str, Any] = {"pooler_output": merged, "deepstack_features": deepstack}
         return BaseModelOutputWithDeepstackFeatures(**features)
 
 
 def add_features(folder: Path, paths: Iterable[str], model: Any, image_processor: Any) -> int:
     """Add to the table in `folder` those of the images at `paths` that it lacks; returns how many they were.
 
-    Each call that adds something writes one more file, atomically.
+    Each call that adds something writes one more file for each size of images, atomically.
 
     model: a `Qwen3VLModel` with the tower that made the rest of the table.
     """
-    from PIL import Image
-
     folder.mkdir(parents=True, exist_ok=True)
-    shards = list(_shards(folder))
-    known = {name for p in shards for name in json.loads(p.with_suffix(".json").read_text())["pictures"]}
-    new = [name for name in dict.fromkeys(paths) if name not in known]
-    if not new:
-        return 0
+    known = {name for p in _shards(folder) for name in json.loads(p.with_suffix(".json").read_text())["pictures"]}
+    groups = by_size(name for name in dict.fromkeys(paths) if name not in known)
+    batches = [names[first : first + BATCH] for names in groups for first in range(0, len(names), BATCH)]
+    computed = watched(batches, len(batches), "batches", "features of the images")
+    for names in groups:
+        _write_shard(folder, names, computed, model, image_processor)
+    return sum(map(len, groups))
+
+
+def _write_shard(
+    folder: Path, names: list[str], batches: Iterator[list[str]], model: Any, image_processor: Any
+) -> None:
+    """One file with the features of images of one size. batches: theirs come next."""
     found: dict[str, list[Tensor]] = {}
-    grids: set[tuple[int, ...]] = set()
-    firsts = range(0, len(new), BATCH)
-    for first in watched(firsts, len(firsts), "batches", "features of the images"):
-        images = [np.asarray(Image.open(name)) for name in new[first : first + BATCH]]
+    grid: list[int] = []
+    for batch in islice(batches, -(-len(names) // BATCH)):
+        images = [np.asarray(Image.open(name)) for name in batch]
         inputs = image_processor(images=images, do_resize=False, return_tensors="pt")
-        grids |= set(map(tuple, inputs["image_grid_thw"].tolist()))
-        if len(grids) != 1:
-            raise ValueError(f"images of one training have to be of one size, got grids {sorted(grids)}")
+        grid = inputs["image_grid_thw"][0].tolist()
         with torch.no_grad():
             output = model.get_image_features(inputs["pixel_values"], inputs["image_grid_thw"], return_dict=True)
-        found.setdefault("merged", []).append(torch.stack(tuple(output.pooler_output)).half())
+        found.setdefault(MERGED, []).append(torch.stack(tuple(output.pooler_output)).half())
         for layer, features in enumerate(output.deepstack_features):
             found.setdefault(f"deepstack{layer}", []).append(torch.stack(tuple(features)).half())
-    path = folder / f"features-{len(shards):03d}.safetensors"
-    note = {"pictures": new, "grid_thw": list(grids.pop())}
-    write_json(path.with_suffix(".json"), note)
+    path = folder / f"features-{len(_shards(folder)):03d}.safetensors"
+    write_json(path.with_suffix(".json"), {"pictures": names, "grid_thw": grid})
     with AtomicWrite(path) as partial:
         save_file({key: torch.cat(parts) for key, parts in found.items()}, partial)
-    return len(new)
+
+
+def by_size(paths: Iterable[str]) -> list[list[str]]:
+    """The images at these paths, those of one size together, because the tower's batches have one size."""
+    groups: dict[tuple[int, int], list[str]] = {}
+    for path in paths:
+        with Image.open(path) as image:
+            groups.setdefault(image.size, []).append(path)
+    return list(groups.values())
 
 
 def images_of(jsonl: Path) -> list[str]:

@@ -34,7 +34,7 @@ def test_rows_are_what_the_tower_says(processor, paths, tmp_path):
     assert add_features(tmp_path / "table", paths, model.model, processor.image_processor) == 0
     table = FeatureTable(tmp_path / "table")
     assert list(table.rows) == paths and len(table) == 5
-    assert (table.grid_thw, table.tokens) == ([1, 4, 4], 4)
+    assert (table.grid_thw(4), table.tokens(4)) == ([1, 4, 4], 4)
     shown = [paths[4], paths[0], paths[4]]
     ours = table(torch.tensor([table.rows[path] for path in shown]))
     theirs = tower_says(model, processor, shown)
@@ -68,15 +68,22 @@ def test_a_model_reads_the_table_in_place_of_pixels(processor, paths, tmp_path):
     assert float(from_rows["aux_loss"]) == pytest.approx(float(from_pixels["aux_loss"]), rel=2e-3)
 
 
-def test_images_of_two_sizes_are_refused(processor, paths, tmp_path):
-    Image.fromarray(np.zeros((128, 64, 3), np.uint8)).save(tmp_path / "tall.png")
-    with pytest.raises(ValueError, match="of one size"):
-        add_features(
-            tmp_path / "table",
-            [*paths, str(tmp_path / "tall.png")],
-            make_model(processor).model,
-            processor.image_processor,
-        )
+def test_images_of_several_sizes_have_their_own_grids(processor, paths, tmp_path):
+    for name in ("tall", "taller"):
+        Image.fromarray(np.full((128, 64, 3), len(name), np.uint8)).save(tmp_path / f"{name}.png")
+    model, mixed = (
+        make_model(processor).eval(),
+        [*paths, *(str(tmp_path / f"{name}.png") for name in ("tall", "taller"))],
+    )
+    mixed = [mixed[i] for i in (0, 5, 1, 6, 2, 3, 4)]
+    assert add_features(tmp_path / "table", mixed, model.model, processor.image_processor) == 7
+    table = FeatureTable(tmp_path / "table")
+    rows = [table.rows[path] for path in mixed]
+    assert [table.grid_thw(row) for row in rows[:4]] == [[1, 4, 4], [1, 8, 4], [1, 4, 4], [1, 8, 4]]
+    assert [table.tokens(row) for row in rows] == [4, 8, 4, 8, 4, 4, 4]
+    ours, theirs = table(torch.tensor(rows)), tower_says(model, processor, mixed)
+    for one, other in zip(ours.pooler_output, theirs.pooler_output, strict=True):
+        torch.testing.assert_close(one, other, atol=3e-3, rtol=3e-3)
 
 
 def test_an_empty_table_is_an_error(tmp_path):

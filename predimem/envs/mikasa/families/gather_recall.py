@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from predimem.envs.mikasa.families.family import EpisodeReport, Family, State
-from predimem.envs.mikasa.families.motion import hold
+from predimem.envs.mikasa.families.motion import GRIPPER_OPEN, hold
 from predimem.envs.mikasa.families.pick_place import carried, carry_goal_m, is_held, pick, pick_goal_m, put
 from predimem.envs.mikasa.families.press import press, press_goal_m
 from predimem.envs.mikasa.families.scene import BULB_M, position_m, robot_state
@@ -76,7 +76,9 @@ class GatherRecall(Family):
             return pick(tcp, gripper, state["cubes_m"][cube])
         if subtask == PUT:
             return put(tcp, gripper, _place_m(state), state["cubes_m"][_carried(state)])
-        return press(tcp, state["tops_m"][PRESSES.index(subtask)]) if subtask in PRESSES else hold()
+        if subtask in PRESSES:  # with open fingers: closing, they would take up again the cube that was put down last
+            return press(tcp, state["tops_m"][PRESSES.index(subtask)], GRIPPER_OPEN)
+        return hold()
 
     def valid(self, state: State, subtask: str) -> bool:
         if subtask == PUT:
