@@ -15,7 +15,8 @@ from predimem.core.faults import SetupError
 from predimem.core.files import AtomicWrite
 
 EMBEDDED = Path(__file__).parents[1] / "weights"
-RECIPES = {"arena-": "arena", "mikasa-": "mikasa_touch"}  # how names of models begin, and names of their recipes
+# How names of models begin, of which the first that fits counts, and names of their recipes.
+RECIPES = {"arena-": "arena", "mikasa-sequences-": "mikasa_sequences", "mikasa-": "mikasa_touch"}
 SHARDS = "model-*-of-*.safetensors"
 INSTRUCTIONS_FILE = "instructions.json"  # what a planner was trained on; it changes no answer
 
