@@ -14,8 +14,17 @@ from predimem.core.types import MemorySnapshot
 Targets = Literal["annotated", "subtask_ends", "changes"]
 
 
-def keyframe_targets(episode: Episode, which: str) -> tuple[int, ...]:
-    """The steps at which the planner is taught to nominate a frame (see `planner.dataset.DatasetConfig.nominate`)."""
+def keyframe_targets(episode: Episode, which: str, told: Sequence[str] = ()) -> tuple[int, ...]:
+    """The steps at which the planner is taught to nominate a frame (see `planner.dataset.DatasetConfig`)."""
+    return tuple(step for step in _targets(episode, which) if not _ends_one_of(told, episode, step))
+
+
+def _ends_one_of(patterns: Sequence[str], episode: Episode, step: int) -> bool:
+    before = episode.subtask_at(step - 1) if step > 0 and patterns else ""
+    return bool(before) and before != episode.subtask_at(step) and _matches(before, patterns)
+
+
+def _targets(episode: Episode, which: str) -> tuple[int, ...]:
     if which == "annotated":
         return episode.keyframes
     if which == "changes":
@@ -37,10 +46,12 @@ def frames_back(episode: Episode, target: int, traceless: Sequence[str], window:
     return window - 1 if _matches(ended, traceless) and not comes_again else 0
 
 
-def nominated_frames(episode: Episode, which: str, traceless: Sequence[str], memory: MemoryConfig) -> tuple[int, ...]:
+def nominated_frames(
+    episode: Episode, which: str, traceless: Sequence[str], memory: MemoryConfig, told: Sequence[str] = ()
+) -> tuple[int, ...]:
     """The steps of the frames that the planner is taught to nominate."""
     stride, window = memory.recent_stride_steps, memory.recent_window
-    targets = keyframe_targets(episode, which)
+    targets = keyframe_targets(episode, which, told)
     return tuple(max(step - stride * frames_back(episode, step, traceless, window), 0) for step in targets)
 
 

@@ -42,12 +42,17 @@ class PerturbationConfig:
 
     noise_share: share of episodes with normal noise of `noise_std` (1 = 0.1 m) on the commanded
     translation, in each subtask until the TCP is first within `noise_until_m` of its goal, so that it can come to rest.
+    noise_steps: where it is given, the noise ends after so many steps of each subtask instead, however close the TCP
+        has come, so that the arm is also seen beside what it was to reach.
+    noise_hold_steps: so many steps have the same noise. One that holds moves the arm farther than one that changes.
     detour_share: share in which the arm begins each subtask with `detour_steps` of another one.
     """
 
     noise_share: float = 0.35
     noise_std: float = 0.35
     noise_until_m: float = 0.03
+    noise_steps: int | None = None
+    noise_hold_steps: int = 1
     detour_share: float = 0.15
     detour_steps: int = 5
 
@@ -58,6 +63,10 @@ class PerturbationConfig:
         for name in ("noise_std", "noise_until_m", "detour_steps"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} must be >= 0, got {getattr(self, name)}")
+        if self.noise_hold_steps < 1 or (self.noise_steps is not None and self.noise_steps < 1):
+            raise ConfigError(
+                f"noise_steps and noise_hold_steps must be >= 1, got {self.noise_steps} and {self.noise_hold_steps}"
+            )
 
 
 @dataclass(frozen=True)
@@ -109,7 +118,7 @@ def record_episode(
     )
 
     def disturbed() -> Controller:
-        return _Disturbance(family, task, drawn, config.noise_until_m, copy.deepcopy(rng)).action
+        return _Disturbance(family, task, drawn, config, copy.deepcopy(rng)).action
 
     recorded = None
     if thrift.every > 1:
@@ -141,11 +150,12 @@ class _Disturbance:
     """The controller of a family, disturbed as was drawn."""
 
     def __init__(
-        self, family: Family, task: str, drawn: Perturbation, noise_until_m: float, rng: np.random.Generator
+        self, family: Family, task: str, drawn: Perturbation, config: PerturbationConfig, rng: np.random.Generator
     ) -> None:
         self._family, self._subtasks = family, tuple(family.subtasks(task))
-        self._drawn, self._noise_until_m, self._rng = drawn, noise_until_m, rng
+        self._drawn, self._config, self._rng = drawn, config, rng
         self._subtask, self._moving_steps, self._noisy = "", 0, True
+        self._noise = np.zeros(3)
         self._detour: str | None = None
 
     def action(self, state: State, subtask: str) -> np.ndarray:
@@ -160,10 +170,18 @@ class _Disturbance:
         on_detour = self._detour is not None and self._moving_steps < self._drawn.detour_steps
         self._moving_steps += 1
         action = self._family.act(state, self._detour if on_detour and self._detour else subtask)
-        self._noisy = self._noisy and bool(np.linalg.norm(goal - state["tcp_m"]) >= self._noise_until_m)
+        self._noisy = self._noisy and not self._is_enough(float(np.linalg.norm(goal - state["tcp_m"])))
         if self._noisy:
-            action[:3] += self._drawn.noise_std * self._rng.normal(size=3)
+            if (self._moving_steps - 1) % self._config.noise_hold_steps == 0:
+                self._noise = self._drawn.noise_std * self._rng.normal(size=3)
+            action[:3] += self._noise
         return np.clip(action, -1.0, 1.0).astype(np.float32)
+
+    def _is_enough(self, away_m: float) -> bool:
+        """Whether the noise ends here. away_m: how far the TCP is from its goal."""
+        if self._config.noise_steps is not None:
+            return self._moving_steps > self._config.noise_steps
+        return away_m < self._config.noise_until_m
 
     def _other(self, state: State, subtask: str) -> str | None:
         """Another subtask that moves the arm."""

@@ -116,7 +116,9 @@ def verify_planner(
     if load_benchmark(held_out[0].benchmark).long_episodes:
         trained = model.spec.training.get("config", {}).get("dataset", {})
         tracking_config = TrackingConfig(
-            nominate=trained.get("nominate", "subtask_ends"), traceless=tuple(trained.get("traceless", ()))
+            nominate=trained.get("nominate", "subtask_ends"),
+            traceless=tuple(trained.get("traceless", ())),
+            told=tuple(trained.get("told", ())),
         )
         tracks = track_planner(model, held_out, model.spec.memory, tracking_config)
         for name, tracking in score_by_group(tracks, tracking_config).items():

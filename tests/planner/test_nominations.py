@@ -61,6 +61,13 @@ def test_frames_that_are_nominated():
     assert nominated_frames(poured(), "changes", (), MEMORY) == (40, 100, 160)
 
 
+def test_what_words_tell_is_not_nominated():
+    assert nominated_frames(poured(), "changes", (), MEMORY, ("pick",)) == (100, 160)
+    seen = by_step(poured(), replace(CONFIG, traceless=(), told=("pour *",)))
+    assert seen[40] == ((), (3,)) and seen[90] == ((40,), ())
+    assert [seen[step] for step in (100, 110, 160, 190)] == [((40,), ())] * 4
+
+
 def test_without_a_bank_nothing_changes():
     samples = SampleMaker([poured()], replace(MEMORY, keyframes=False), CONFIG).draw(300, random.Random(0))
     assert {s.snapshot.step: s.positions for s in samples}[100] == (3,)

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -61,6 +62,19 @@ def test_perturbed_episodes_keep_the_experts_labels() -> None:
     assert detour.alternatives is not None and clean.alternatives is not None
     np.testing.assert_array_equal(detour.alternatives.chunks[4], clean.alternatives.chunks[4])
     assert noisy.metadata["noise_std"] == 0.35 and detour.metadata["detour_steps"] == 5
+
+
+def test_noise_that_holds_takes_the_arm_beside_its_goal() -> None:
+    held = record(replace(NOISY, noise_std=0.2, noise_steps=8, noise_hold_steps=4))
+    assert held.alternatives is not None
+    off = (held.actions - held.alternatives.chunks[:, 4, 0])[:, :3]  # from "touch the blue cube"
+    off[np.abs(held.actions[:, :3]) == 1] = np.nan  # clipped
+    assert not off[12:].any()
+    first, second = off[4:8], off[8:12]
+    spread = [np.nanmax(part, 0) - np.nanmin(part, 0) for part in (first, second)]
+    assert np.nanmax(spread) < 1e-6 < np.nanmax(np.abs(np.nanmean(first, 0) - np.nanmean(second, 0)))
+    with pytest.raises(ConfigError, match="noise_steps and noise_hold_steps must be >= 1, got 0 and 1"):
+        PerturbationConfig(noise_steps=0)
 
 
 def test_keyframes_may_be_what_has_to_be_remembered() -> None:
