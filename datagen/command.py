@@ -12,11 +12,11 @@ from datagen.actor_data.config import ActorDataConfig
 from datagen.dagger.agent import check_models
 from datagen.dagger.config import PlannerDaggerConfig
 from datagen.demos.config import GenerationConfig
-from datagen.demos.edited_cues import EditedCuesConfig, EditedCuesWorker
+from datagen.demos.edited_cues import EditedCuesConfig, edited_cues_worker
 from datagen.demos.edited_robomme import EditedRobommeConfig, EditedRobommeWorker
 from datagen.demos.mikasa import CollectConfig, ExpertWorker, write_summary
 from datagen.demos.moved_robomme import MovedRobommeConfig, MovedRobommeWorker
-from datagen.demos.reordered_touches import ReorderedTouchesConfig, ReorderedTouchesWorker
+from datagen.demos.reordered_touches import ReorderedTouchesConfig, reordered_touches_worker
 from datagen.demos.robomme import RobommeDataConfig
 from datagen.former_names import todays_kind
 from datagen.generation import run_generation
@@ -73,9 +73,9 @@ def make_worker(config: Any) -> Worker:
     if isinstance(config, CollectConfig):
         return ExpertWorker(config)
     if isinstance(config, EditedCuesConfig):
-        return EditedCuesWorker(config)
+        return edited_cues_worker(config)
     if isinstance(config, ReorderedTouchesConfig):
-        return ReorderedTouchesWorker(config)
+        return reordered_touches_worker(config)
     if isinstance(config, EditedRobommeConfig):
         return EditedRobommeWorker(config)
     if isinstance(config, MovedRobommeConfig):

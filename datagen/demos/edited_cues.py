@@ -10,76 +10,38 @@ from the cue. It ends there, so that it is for the planner only.
 
 from __future__ import annotations
 
-import time
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from datagen.demos.edits import EditConfig, EditWorker
 from datagen.demos.erasing import owners, showing
-from datagen.demos.mikasa import TaskSeeds
 from predimem.core.config import ConfigError
-from predimem.core.episode_folder import episode_path, load_episodes
-from predimem.core.episode_writer import save_episode
+from predimem.core.episode_folder import load_episodes
 from predimem.core.episodes import Episode, SubtaskSpan
 from predimem.core.frames import Frames
 from predimem.core.scene_facts import KEY, SceneFacts
 from predimem.envs.mikasa.families.touch_one import WAIT, WATCH, touch
-from predimem.jobs.tasks import Job, Outcome
 
 
 @dataclass(frozen=True)
-class EditedCuesConfig:
-    """Which episodes are made of which.
-
-    sources: folders of demonstrations, kept with `keyframes: null`, so that their facts are known.
-    out: the folder of the episodes.
-    tasks: how many episodes of which tasks, of the families Remember, FindImposter and BunchOfColors.
-    left_out: the share of the sources of each task, those with the highest seeds, that are not used: the planner's
-        training keeps them for validation.
-    """
-
-    may_differ: ClassVar[tuple[str, ...]] = ("out", "tasks")
+class EditedCuesConfig(EditConfig):
+    """For tasks of the families Remember, FindImposter and BunchOfColors."""
 
     kind: Literal["edited_cues"] = "edited_cues"
     sources: tuple[str, ...] = ("runs/data/mikasa_families",)
     out: str = "runs/data/mikasa_edited"
-    tasks: tuple[TaskSeeds, ...] = ()
-    left_out: float = 0.2
 
-    def __post_init__(self) -> None:
-        if not 0 <= self.left_out < 1:
-            raise ConfigError(f"left_out must be in [0, 1), got {self.left_out}")
-        for spec in self.tasks:
-            _family(spec.task)
-
-    def jobs(self) -> list[Job]:
-        return [Job(spec.task, seed) for spec in self.tasks for seed in spec.seeds]
-
-    def for_workers(self) -> EditedCuesConfig:
-        return replace(self, sources=tuple(str(Path(source).resolve()) for source in self.sources))
+    @staticmethod
+    def check_task(task: str) -> None:
+        _family(task)
 
 
-class EditedCuesWorker:
-    """A `predimem.jobs.tasks.Worker`."""
-
-    def __init__(self, config: EditedCuesConfig):
-        self._config = config
-        self._scenes = lru_cache(maxsize=1)(lambda task: scenes_of(config.sources, task, config.left_out))
-
-    def play(self, job: Job) -> Outcome:
-        began_s = time.perf_counter()
-        rng = np.random.default_rng([job.seed, zlib.crc32(job.task.encode())])
-        episode = edited(self._scenes(job.task), job.task, job.seed, rng)
-        save_episode(episode_path(self._config.out, job.task, job.seed), episode)
-        return Outcome(job.task, job.seed, True, "", len(episode), round(time.perf_counter() - began_s, 3))
-
-    def close(self) -> None:
-        pass
+def edited_cues_worker(config: EditedCuesConfig) -> EditWorker[Scene]:
+    return EditWorker(config, scenes_of, edited)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,27 +11,22 @@ the arm jumps, so that it is for the planner only.
 from __future__ import annotations
 
 import re
-import time
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
+from datagen.demos.edits import EditConfig, EditWorker
 from datagen.demos.erasing import owners, showing
-from datagen.demos.mikasa import TaskSeeds
 from predimem.core.config import ConfigError
-from predimem.core.episode_folder import episode_path, load_episodes
-from predimem.core.episode_writer import save_episode
+from predimem.core.episode_folder import load_episodes
 from predimem.core.episodes import Episode, SubtaskSpan
 from predimem.core.frames import Frames
 from predimem.core.scene_facts import SceneFacts
 from predimem.envs.mikasa.families.touch_many import BUNCH, LIFT, PRESS
 from predimem.envs.mikasa.families.touch_one import WAIT, WATCH, touch
-from predimem.jobs.tasks import Job, Outcome
 
 APPROACH_STEPS = 3  # of each touch, so many before its end are shown ...
 AFTER_STEPS = 2  # ... and the first image after it for so many
@@ -41,55 +36,21 @@ _TASK = re.compile(r"(BunchOfColors|SeqOfColors|ChainOfColors)(\d)-VLA-v0")
 
 
 @dataclass(frozen=True)
-class ReorderedTouchesConfig:
-    """Which episodes are made of which.
-
-    sources: folders of demonstrations, kept with `keyframes: null`, so that their facts are known. An episode of a
-        family is made of one of the same family with as many cubes or more.
-    out: the folder of the episodes.
-    tasks: how many episodes of which tasks.
-    left_out: the share of the sources of each task, those with the highest seeds, that are not used: the planner's
-        training keeps them for validation.
-    """
-
-    may_differ: ClassVar[tuple[str, ...]] = ("out", "tasks")
+class ReorderedTouchesConfig(EditConfig):
+    """For short tasks of the three families. An episode is made of one of its family with as many cubes or more."""
 
     kind: Literal["reordered_touches"] = "reordered_touches"
     sources: tuple[str, ...] = ("runs/data/mikasa_sequences",)
     out: str = "runs/data/mikasa_sequences_reordered"
-    tasks: tuple[TaskSeeds, ...] = ()
     left_out: float = 0.1
 
-    def __post_init__(self) -> None:
-        if not 0 <= self.left_out < 1:
-            raise ConfigError(f"left_out must be in [0, 1), got {self.left_out}")
-        for spec in self.tasks:
-            _family_and_size(spec.task)
-
-    def jobs(self) -> list[Job]:
-        return [Job(spec.task, seed) for spec in self.tasks for seed in spec.seeds]
-
-    def for_workers(self) -> ReorderedTouchesConfig:
-        return replace(self, sources=tuple(str(Path(source).resolve()) for source in self.sources))
+    @staticmethod
+    def check_task(task: str) -> None:
+        _family_and_size(task)
 
 
-class ReorderedTouchesWorker:
-    """A `predimem.jobs.tasks.Worker`."""
-
-    def __init__(self, config: ReorderedTouchesConfig):
-        self._config = config
-        self._sources = lru_cache(maxsize=1)(lambda task: sources_of(config.sources, task, config.left_out))
-
-    def play(self, job: Job) -> Outcome:
-        began_s = time.perf_counter()
-        rng = np.random.default_rng([job.seed, zlib.crc32(job.task.encode())])
-        sources = self._sources(job.task)
-        episode = reordered(sources[rng.integers(len(sources))], job.task, job.seed, rng)
-        save_episode(episode_path(self._config.out, job.task, job.seed), episode)
-        return Outcome(job.task, job.seed, True, "", len(episode), round(time.perf_counter() - began_s, 3))
-
-    def close(self) -> None:
-        pass
+def reordered_touches_worker(config: ReorderedTouchesConfig) -> EditWorker[Episode]:
+    return EditWorker(config, sources_of, reordered)
 
 
 def sources_of(folders: Sequence[str], task: str, left_out: float) -> list[Episode]:
@@ -125,8 +86,9 @@ class _Cut:
         self.subtasks.append(SubtaskSpan(start, len(self.steps), label))
 
 
-def reordered(source: Episode, task: str, seed: int, rng: np.random.Generator) -> Episode:
-    """An episode of `task` in another order, of the images of `source`."""
+def reordered(sources: Sequence[Episode], task: str, seed: int, rng: np.random.Generator) -> Episode:
+    """An episode of `task` in another order, of the images of one of the sources."""
+    source = sources[rng.integers(len(sources))]
     family, size = _family_and_size(task)
     spans = {span.label: span for span in source.subtasks}
     touches = [span.label for span in source.subtasks if span.label.startswith(touch(""))]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from datagen.command import KINDS
-from datagen.demos.edited_cues import EditedCuesConfig, EditedCuesWorker
+from datagen.demos.edited_cues import EditedCuesConfig, edited_cues_worker
 from datagen.demos.mikasa import TaskSeeds
 from predimem.core.config import ConfigError
 from predimem.core.episode_folder import episode_path
@@ -85,7 +85,7 @@ def colours_in(image: np.ndarray) -> set[str]:
 @pytest.mark.parametrize("task", [FIND, REMEMBER])
 def test_the_label_follows_from_the_edited_cue(sources: Path, tmp_path: Path, task: str) -> None:
     config = EditedCuesConfig(sources=(str(sources),), out=str(tmp_path / "out"), tasks=(TaskSeeds(task, 30, 2000),))
-    worker = EditedCuesWorker(config)
+    worker = edited_cues_worker(config)
     goals, cues = set(), []
     for job in config.jobs():
         assert worker.play(job).kept
@@ -109,7 +109,7 @@ def test_an_episode_follows_from_its_seed(sources: Path, tmp_path: Path) -> None
     images = []
     for folder in ("one", "two"):
         config = EditedCuesConfig(sources=(str(sources),), out=str(tmp_path / folder), tasks=(TaskSeeds(FIND, 1),))
-        EditedCuesWorker(config).play(Job(FIND, 1000))
+        edited_cues_worker(config).play(Job(FIND, 1000))
         images.append(np.asarray(load_episode(episode_path(config.out, FIND, 1000)).images["base_camera"]))
     np.testing.assert_array_equal(*images)
 
@@ -122,4 +122,4 @@ def test_what_cannot_be_edited_is_refused(sources: Path, tmp_path: Path) -> None
         sources=(str(sources),), out=str(tmp_path / "out"), tasks=(TaskSeeds("RememberShape3-VLA-v0", 1),)
     )
     with pytest.raises(ValueError, match="at least two episodes"):
-        EditedCuesWorker(config).play(config.jobs()[0])
+        edited_cues_worker(config).play(config.jobs()[0])

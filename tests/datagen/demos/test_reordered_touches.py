@@ -10,7 +10,7 @@ import pytest
 
 from datagen.command import KINDS
 from datagen.demos.mikasa import TaskSeeds
-from datagen.demos.reordered_touches import ReorderedTouchesConfig, ReorderedTouchesWorker
+from datagen.demos.reordered_touches import ReorderedTouchesConfig, reordered_touches_worker
 from predimem.core.config import ConfigError
 from predimem.core.episode_folder import episode_path
 from predimem.core.episode_reader import load_episode
@@ -112,7 +112,7 @@ def colours_in(image: np.ndarray) -> set[str]:
 def test_what_has_to_be_remembered_says_what_is_due(sources: Path, tmp_path: Path, task: str) -> None:
     jobs = (TaskSeeds(task, 20, 2000),)
     config = ReorderedTouchesConfig(sources=(str(sources),), out=str(tmp_path / "out"), tasks=jobs)
-    worker = ReorderedTouchesWorker(config)
+    worker = reordered_touches_worker(config)
     orders = set()
     for job in config.jobs():
         assert worker.play(job).kept
@@ -146,14 +146,14 @@ def test_a_failed_episode_is_no_source(sources: Path, tmp_path: Path) -> None:
         save_episode(episode_path(sources, SEQ, seed), failed)
     config = ReorderedTouchesConfig(sources=(str(sources),), out=str(tmp_path / "out"), tasks=(TaskSeeds(SEQ, 1),))
     with pytest.raises(ValueError, match="expected successful episodes of SeqOfColors with 5 cubes or more"):
-        ReorderedTouchesWorker(config).play(config.jobs()[0])
+        reordered_touches_worker(config).play(config.jobs()[0])
 
 
 def test_an_episode_follows_from_its_seed(sources: Path, tmp_path: Path) -> None:
     images = []
     for folder in ("one", "two"):
         config = ReorderedTouchesConfig(sources=(str(sources),), out=str(tmp_path / folder), tasks=(TaskSeeds(SEQ, 1),))
-        ReorderedTouchesWorker(config).play(Job(SEQ, 1000))
+        reordered_touches_worker(config).play(Job(SEQ, 1000))
         images.append(np.asarray(load_episode(episode_path(config.out, SEQ, 1000)).images["hand_camera"]))
     np.testing.assert_array_equal(*images)
 
