@@ -11,7 +11,7 @@ the arm jumps, so that it is for the planner only.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -108,7 +108,7 @@ def reordered(sources: Sequence[Episode], task: str, seed: int, rng: np.random.G
     after = [spans[touches[0]].start] * AFTER_STEPS
     for label in (*order, PRESS):
         cut.add(label, after, keyframe=label != order[0])
-        cut.add(label, list(_approach(spans[label])))
+        cut.add(label, _approach(spans[label]))
         after = [spans[label].end] * AFTER_STEPS
     cut.add(LIFT, after, keyframe=True)
     fresh = np.diff(cut.steps, prepend=-1) != 0
@@ -138,8 +138,9 @@ def _is_straight(episode: Episode) -> bool:
     return episode.success and len(set(labels)) == len(labels)
 
 
-def _approach(span: SubtaskSpan) -> Iterator[int]:
-    yield from range(max(span.start + 1, span.end - APPROACH_STEPS), span.end)
+def _approach(span: SubtaskSpan) -> range:
+    """The last steps of a subtask."""
+    return range(max(span.start + 1, span.end - APPROACH_STEPS), span.end)
 
 
 def _cue_of(source: Episode, shown: Sequence[str]) -> dict[str, np.ndarray]:
