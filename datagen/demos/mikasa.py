@@ -8,12 +8,13 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from datagen.demos.record import PerturbationConfig, PrivilegedEnvironment, record_episode
+from datagen.demos.controllers import DriverConfig, PerturbationConfig
+from datagen.demos.record import PrivilegedEnvironment, record_driven_episode, record_episode
 from datagen.demos.thrift import ThriftConfig
 from datagen.environments import KeptEnvironment
 from datagen.former_names import todays_kind
@@ -22,7 +23,9 @@ from predimem.core.config import ConfigError, to_dict
 from predimem.core.episode_folder import episode_path
 from predimem.core.episode_reader import load_episode
 from predimem.core.episode_writer import save_episode
+from predimem.core.episodes import Episode
 from predimem.core.files import write_json
+from predimem.core.interfaces import Policy
 from predimem.core.seeds import DEMONSTRATION_SEEDS, check_training_seeds
 from predimem.jobs.tasks import Job, Outcome
 
@@ -54,6 +57,7 @@ class CollectConfig:
     out: the folder of the episodes.
     tasks: how many seeds of which tasks.
     perturbation: how the expert is perturbed.
+    driver: an actor that moves the arm instead; null: the expert does.
     images: which images are rendered.
     keyframes: how the arm's motion tells keyframes; null: the first image of whatever has to be remembered is one.
     """
@@ -69,6 +73,7 @@ class CollectConfig:
         TaskSeeds("RememberColor3-VLA-v0", 60),
     )
     perturbation: PerturbationConfig = field(default_factory=PerturbationConfig)
+    driver: DriverConfig | None = None
     images: ThriftConfig = field(default_factory=ThriftConfig)
     keyframes: KeyframeConfig | None = field(default_factory=partial(KeyframeConfig, gripper_closed_below_m=0.05))
 
@@ -76,12 +81,17 @@ class CollectConfig:
         names = [spec.task for spec in self.tasks]
         if len(set(names)) != len(names):
             raise ConfigError(f"each task may be listed once, got {', '.join(names)}")
+        if self.driver is not None and self.driver.execute_steps % self.images.every:
+            raise ConfigError(
+                f"driver: the actor looks every {self.driver.execute_steps} steps (execute_steps), where there is no "
+                f"fresh image every {self.images.every} (images.every): make the first a multiple of the second"
+            )
 
     def jobs(self) -> list[Job]:
         return [Job(spec.task, seed) for spec in self.tasks for seed in spec.seeds]
 
     def for_workers(self) -> CollectConfig:
-        return self
+        return self if self.driver is None else replace(self, driver=self.driver.resolved())
 
 
 def write_summary(config: CollectConfig, outcomes: Iterable[Outcome]) -> None:
@@ -119,15 +129,14 @@ class ExpertWorker:
     def __init__(self, config: CollectConfig, make_environment: MakeEnvironment | None = None):
         """make_environment: task id -> environment; None for those of MIKASA with simplified meshes."""
         self._config, self._environment = config, KeptEnvironment(make_environment or mikasa_environment)
+        self._policy = None if config.driver is None else _driving(config.driver)
 
     def play(self, job: Job) -> Outcome:
         """Record the job's episode and store it, unless the expert failed without having been perturbed."""
         began_s = time.perf_counter()
-        environment = self._environment.of(job.task)
-        config = self._config
-        episode = record_episode(environment, job.task, job.seed, config.perturbation, config.keyframes, config.images)
+        episode = self._record(job)
         perturbed = episode.metadata["noise_std"] or episode.metadata["detour_steps"]
-        kept = bool(episode.success or perturbed)
+        kept = bool(episode.success or perturbed or self._config.driver)
         if kept:
             save_episode(episode_path(self._config.out, job.task, job.seed), episode)
         cause = "" if kept else "expert failed"
@@ -135,6 +144,24 @@ class ExpertWorker:
 
     def close(self) -> None:
         self._environment.close()
+
+    def _record(self, job: Job) -> Episode:
+        environment, config = self._environment.of(job.task), self._config
+        if self._policy is None or config.driver is None:
+            how, keyframes, images = config.perturbation, config.keyframes, config.images
+            return record_episode(environment, job.task, job.seed, how, keyframes, images)
+        return record_driven_episode(
+            environment, job.task, job.seed, self._policy, config.driver, config.keyframes, config.images
+        )
+
+
+def _driving(config: DriverConfig) -> Policy:
+    import torch
+
+    from actor.policy import load_policy
+
+    torch.set_num_threads(1)
+    return load_policy(config.actor)
 
 
 def mikasa_environment(task: str) -> PrivilegedEnvironment:

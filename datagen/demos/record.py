@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import copy
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
+from datagen.demos.controllers import Controller, Disturbance, Driver, DriverConfig, Perturbation, PerturbationConfig
 from datagen.demos.mikasa_facts import facts_of
 from datagen.demos.thrift import ThriftConfig, image_steps, only_fresh, sparse_frames
 from datagen.keyframes import KeyframeConfig, extract_keyframes
-from predimem.core.config import ConfigError
 from predimem.core.episodes import Episode, SubtaskSpan
-from predimem.core.interfaces import Environment
+from predimem.core.interfaces import Environment, Policy
 from predimem.core.scene_facts import KEY
 from predimem.core.types import Observation
-from predimem.envs.mikasa.families.family import Family, State
+from predimem.envs.mikasa.families.family import Family
 from predimem.envs.mikasa.families.rollout import alternatives
 
 STEPS_AFTER_SUCCESS = 4
@@ -34,47 +34,6 @@ class PrivilegedEnvironment(Environment, Protocol):
     look_steps: frozenset[int] | None  # the steps at which images are rendered; None: as the environment likes
 
     def privileged(self) -> dict[str, Any]: ...
-
-
-@dataclass(frozen=True)
-class PerturbationConfig:
-    """What makes visited states diverse; subtask labels and `Alternatives` are always the expert's.
-
-    noise_share: share of episodes with normal noise of `noise_std` (1 = 0.1 m) on the commanded
-    translation, in each subtask until the TCP is first within `noise_until_m` of its goal, so that it can come to rest.
-    noise_steps: where it is given, the noise ends after so many steps of each subtask instead, however close the TCP
-        has come, so that the arm is also seen beside what it was to reach.
-    noise_hold_steps: so many steps have the same noise. One that holds moves the arm farther than one that changes.
-    detour_share: share in which the arm begins each subtask with `detour_steps` of another one.
-    """
-
-    noise_share: float = 0.35
-    noise_std: float = 0.35
-    noise_until_m: float = 0.03
-    noise_steps: int | None = None
-    noise_hold_steps: int = 1
-    detour_share: float = 0.15
-    detour_steps: int = 5
-
-    def __post_init__(self) -> None:
-        for name in ("noise_share", "detour_share"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ConfigError(f"{name} must be in [0, 1], got {getattr(self, name)}")
-        for name in ("noise_std", "noise_until_m", "detour_steps"):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"{name} must be >= 0, got {getattr(self, name)}")
-        if self.noise_hold_steps < 1 or (self.noise_steps is not None and self.noise_steps < 1):
-            raise ConfigError(
-                f"noise_steps and noise_hold_steps must be >= 1, got {self.noise_steps} and {self.noise_hold_steps}"
-            )
-
-
-@dataclass(frozen=True)
-class Perturbation:
-    """What one episode got: drawn from its task and seed alone. 0 where it was left undisturbed."""
-
-    noise_std: float
-    detour_steps: int
 
 
 @dataclass
@@ -107,9 +66,7 @@ def record_episode(
     `actions` are those that were commanded (float32 in [-1, 1]); `metadata` says how it was perturbed and what the
     family notes. Raises ValueError where no script plays the task.
     """
-    family = environment.family
-    if family is None:
-        raise ValueError(f"no script plays {task}, so that there are no demonstrations of it")
+    family = _family_of(environment, task)
     config, thrift = perturbation or PerturbationConfig(), thrift or ThriftConfig()
     rng = np.random.default_rng([seed, zlib.crc32(task.encode())])
     drawn = Perturbation(
@@ -118,7 +75,7 @@ def record_episode(
     )
 
     def disturbed() -> Controller:
-        return _Disturbance(family, task, drawn, config, copy.deepcopy(rng)).action
+        return Disturbance(family, task, drawn, config, copy.deepcopy(rng))
 
     recorded = None
     if thrift.every > 1:
@@ -131,7 +88,42 @@ def record_episode(
         labels = _annotated(environment, family, played, keyframes)
         recorded = played, labels, frozenset(range(len(played.actions)))
     played, labels, looked = recorded
-    return _episode(environment, family, task, seed, played, drawn, labels, looked)
+    how = {"noise_std": drawn.noise_std, "detour_steps": drawn.detour_steps}
+    return _episode(environment, family, task, seed, played, how, labels, looked)
+
+
+def record_driven_episode(
+    environment: PrivilegedEnvironment,
+    task: str,
+    seed: int,
+    policy: Policy,
+    driver: DriverConfig,
+    keyframes: KeyframeConfig | None = None,
+    thrift: ThriftConfig | None = None,
+) -> Episode:
+    """The same for an episode in which an actor moves the arm, and the expert only says what it would have done.
+
+    thrift: images are rendered `every` so many steps, as often as the actor looks or more often, and not `around`
+    anything, because what comes next is not known.
+    """
+    family = _family_of(environment, task)
+    every = (thrift or ThriftConfig()).every
+    looks = range(0, environment.horizon + 1, every)
+    environment.look_steps = frozenset(looks)
+    try:
+        played = _play(environment, family, seed, Driver(policy, family, driver))
+    finally:
+        environment.look_steps = None
+    labels = _annotated(environment, family, played, keyframes)
+    looked = frozenset(step for step in looks if step < len(played.actions))
+    how = {"noise_std": 0.0, "detour_steps": 0, "driver_steps": driver.subtask_steps}
+    return _episode(environment, family, task, seed, played, how, labels, looked)
+
+
+def _family_of(environment: PrivilegedEnvironment, task: str) -> Family:
+    if environment.family is None:
+        raise ValueError(f"no script plays {task}, so that there are no demonstrations of it")
+    return environment.family
 
 
 def spans(labels: list[str]) -> tuple[SubtaskSpan, ...]:
@@ -146,55 +138,6 @@ def evidence_keyframes(evidence: Sequence[str]) -> tuple[int, ...]:
     return tuple(evidence.index(piece) for piece in dict.fromkeys(evidence) if piece)
 
 
-class _Disturbance:
-    """The controller of a family, disturbed as was drawn."""
-
-    def __init__(
-        self, family: Family, task: str, drawn: Perturbation, config: PerturbationConfig, rng: np.random.Generator
-    ) -> None:
-        self._family, self._subtasks = family, tuple(family.subtasks(task))
-        self._drawn, self._config, self._rng = drawn, config, rng
-        self._subtask, self._moving_steps, self._noisy = "", 0, True
-        self._noise = np.zeros(3)
-        self._detour: str | None = None
-
-    def action(self, state: State, subtask: str) -> np.ndarray:
-        """float32 [7] in [-1, 1]."""
-        goal = self._family.goal_m(state, subtask)
-        if subtask != self._subtask:
-            self._subtask, self._moving_steps, self._noisy = subtask, 0, True
-        if goal is None:
-            return self._family.act(state, subtask)
-        if self._moving_steps == 0:
-            self._detour = self._other(state, subtask) if self._drawn.detour_steps else None
-        on_detour = self._detour is not None and self._moving_steps < self._drawn.detour_steps
-        self._moving_steps += 1
-        action = self._family.act(state, self._detour if on_detour and self._detour else subtask)
-        self._noisy = self._noisy and not self._is_enough(float(np.linalg.norm(goal - state["tcp_m"])))
-        if self._noisy:
-            if (self._moving_steps - 1) % self._config.noise_hold_steps == 0:
-                self._noise = self._drawn.noise_std * self._rng.normal(size=3)
-            action[:3] += self._noise
-        return np.clip(action, -1.0, 1.0).astype(np.float32)
-
-    def _is_enough(self, away_m: float) -> bool:
-        """Whether the noise ends here. away_m: how far the TCP is from its goal."""
-        if self._config.noise_steps is not None:
-            return self._moving_steps > self._config.noise_steps
-        return away_m < self._config.noise_until_m
-
-    def _other(self, state: State, subtask: str) -> str | None:
-        """Another subtask that moves the arm."""
-        others = [s for s in self._subtasks if s != subtask and self._moves(state, s)]
-        return str(self._rng.choice(others)) if others else None
-
-    def _moves(self, state: State, subtask: str) -> bool:
-        return self._family.valid(state, subtask) and self._family.goal_m(state, subtask) is not None
-
-
-Controller = Callable[[State, str], np.ndarray]  # from the state and the true subtask to the action
-
-
 def _play(environment: PrivilegedEnvironment, family: Family, seed: int, controller: Controller) -> _Played:
     played = _Played()
     observation = environment.reset(seed)
@@ -202,7 +145,7 @@ def _play(environment: PrivilegedEnvironment, family: Family, seed: int, control
     while steps_left:
         state = environment.privileged()
         subtask = family.subtask(state)
-        action = controller(state, subtask)
+        action = controller.action(observation, state, subtask)
         played.observations.append(observation)
         played.states.append(state)
         played.actions.append(action)
@@ -259,7 +202,7 @@ def _episode(
     task: str,
     seed: int,
     played: _Played,
-    drawn: Perturbation,
+    how: dict[str, Any],
     labels: Labels,
     looked: frozenset[int],
 ) -> Episode:
@@ -282,8 +225,7 @@ def _episode(
         alternatives=only_fresh(alternatives(family, states, family.subtasks(task)), looked),
         metadata={
             **family.notes(first),
-            "noise_std": drawn.noise_std,
-            "detour_steps": drawn.detour_steps,
+            **how,
             KEY: facts_of(family, [states[step] for step in sorted(looked)]).as_json(),
         },
     )

@@ -13,8 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from datagen.demos.controllers import DriverConfig, PerturbationConfig
 from datagen.demos.mikasa import CollectConfig, ExpertWorker, TaskSeeds, summarise, write_summary
-from datagen.demos.record import PerturbationConfig, evidence_keyframes, record_episode, spans
+from datagen.demos.record import evidence_keyframes, record_driven_episode, record_episode, spans
+from datagen.demos.thrift import ThriftConfig
 from datagen.generation import run_generation
 from datagen.keyframes import KeyframeConfig
 from predimem.core.config import ConfigError, load_config
@@ -22,6 +24,7 @@ from predimem.core.episode_folder import episode_path, list_episodes
 from predimem.core.episode_reader import load_episode
 from predimem.core.episodes import Episode
 from predimem.core.scene_facts import SceneFacts
+from predimem.core.types import ActionChunk, Observation
 from predimem.envs.mikasa.families.registry import FAMILIES
 from predimem.jobs.runner import BackendConfig
 from predimem.jobs.tasks import Job
@@ -75,6 +78,46 @@ def test_noise_that_holds_takes_the_arm_beside_its_goal() -> None:
     assert np.nanmax(spread) < 1e-6 < np.nanmax(np.abs(np.nanmean(first, 0) - np.nanmean(second, 0)))
     with pytest.raises(ConfigError, match="noise_steps and noise_hold_steps must be >= 1, got 0 and 1"):
         PerturbationConfig(noise_steps=0)
+
+
+class Eastwards:
+    """A `Policy` that moves the arm along x and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[int, int, str]] = []  # the step, the step of the image, the subtask
+
+    def infer(self, observation: Observation, subtask: str) -> ActionChunk:
+        self.asked.append((observation.step, int(observation.images["base_camera"][0, 0, 0]), subtask))
+        actions = np.zeros((4, 7), np.float32)
+        actions[:, 0] = 0.1
+        return ActionChunk(observation.step, actions, subtask)
+
+
+def test_an_actor_drives_and_the_expert_labels_and_takes_over() -> None:
+    policy, driver = Eastwards(), DriverConfig("weights", execute_steps=4, subtask_steps=6)
+    environment = PointEnvironment("point")
+    thrift = ThriftConfig(every=2, around_steps=0)
+    episode = record_driven_episode(environment, "point", 1001, policy, driver, None, thrift)
+    seen, clean = [(step, step) for step in range(0, len(episode), 4)], record(CLEAN)
+    assert [(step, image) for step, image, _ in policy.asked] == seen and environment.look_steps is None
+    assert [subtask for *_, subtask in policy.asked] == ["watch", "touch the blue cube"] + ["touch the blue cube"] * (
+        len(seen) - 2
+    )
+    assert episode.alternatives is not None and clean.alternatives is not None
+    own, labels = episode.actions, episode.alternatives.chunks[:, 4, 0]
+    np.testing.assert_allclose(own[4:10], [[0.1, 0, 0, 0, 0, 0, 0]] * 6)
+    np.testing.assert_array_equal(episode.alternatives.chunks[4], clean.alternatives.chunks[4])
+    np.testing.assert_allclose(own[10:], labels[10:], atol=1e-6)  # the expert, to the end
+    assert not np.allclose(own[4:10], labels[4:10], atol=0.05)
+    assert episode.alternatives.valid[4, 4] and not episode.alternatives.valid[5].any()  # no image of its own
+    assert episode.metadata["driver_steps"] == 6
+
+
+def test_an_actor_looks_at_fresh_images_alone() -> None:
+    with pytest.raises(ConfigError, match=r"looks every 3 steps .* every 2 .*multiple"):
+        CollectConfig(driver=DriverConfig("weights", execute_steps=3), images=ThriftConfig(every=2))
+    with pytest.raises(ConfigError, match="subtask_steps must be >= 1, got 0"):
+        DriverConfig("weights", subtask_steps=0)
 
 
 def test_keyframes_may_be_what_has_to_be_remembered() -> None:

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from datagen.demos.record import PerturbationConfig, record_episode
+from datagen.demos.controllers import PerturbationConfig
+from datagen.demos.record import record_episode
 from datagen.demos.thrift import ThriftConfig, image_steps, only_fresh, sparse_frames
 from datagen.keyframes import KeyframeConfig
 from predimem.core.config import ConfigError

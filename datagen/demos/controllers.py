@@ -1,0 +1,154 @@
+"""Who moves the arm in a demonstration: the expert, disturbed, or an actor that is to learn from its mistakes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from predimem.core.config import ConfigError
+from predimem.core.interfaces import Policy
+from predimem.core.types import Observation
+from predimem.envs.mikasa.families.family import Family, State
+
+
+class Controller(Protocol):
+    """It is made anew for each episode."""
+
+    def action(self, observation: Observation, state: State, subtask: str) -> np.ndarray:
+        """float32 [7] in [-1, 1]. subtask: the true one."""
+        ...
+
+
+@dataclass(frozen=True)
+class PerturbationConfig:
+    """What makes visited states diverse; subtask labels and `Alternatives` are always the expert's.
+
+    noise_share: share of episodes with normal noise of `noise_std` (1 = 0.1 m) on the commanded
+    translation, in each subtask until the TCP is first within `noise_until_m` of its goal, so that it can come to rest.
+    noise_steps: where it is given, the noise ends after so many steps of each subtask instead, however close the TCP
+        has come, so that the arm is also seen beside what it was to reach.
+    noise_hold_steps: so many steps have the same noise. One that holds moves the arm farther than one that changes.
+    detour_share: share in which the arm begins each subtask with `detour_steps` of another one.
+    """
+
+    noise_share: float = 0.35
+    noise_std: float = 0.35
+    noise_until_m: float = 0.03
+    noise_steps: int | None = None
+    noise_hold_steps: int = 1
+    detour_share: float = 0.15
+    detour_steps: int = 5
+
+    def __post_init__(self) -> None:
+        for name in ("noise_share", "detour_share"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ConfigError(f"{name} must be in [0, 1], got {getattr(self, name)}")
+        for name in ("noise_std", "noise_until_m", "detour_steps"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"{name} must be >= 0, got {getattr(self, name)}")
+        if self.noise_hold_steps < 1 or (self.noise_steps is not None and self.noise_steps < 1):
+            raise ConfigError(
+                f"noise_steps and noise_hold_steps must be >= 1, got {self.noise_steps} and {self.noise_hold_steps}"
+            )
+
+
+@dataclass(frozen=True)
+class Perturbation:
+    """What one episode got: drawn from its task and seed alone. 0 where it was left undisturbed."""
+
+    noise_std: float
+    detour_steps: int
+
+
+class Disturbance:
+    """The controller of a family, disturbed as was drawn."""
+
+    def __init__(
+        self, family: Family, task: str, drawn: Perturbation, config: PerturbationConfig, rng: np.random.Generator
+    ) -> None:
+        self._family, self._subtasks = family, tuple(family.subtasks(task))
+        self._drawn, self._config, self._rng = drawn, config, rng
+        self._subtask, self._moving_steps, self._noisy = "", 0, True
+        self._noise = np.zeros(3)
+        self._detour: str | None = None
+
+    def action(self, observation: Observation, state: State, subtask: str) -> np.ndarray:
+        goal = self._family.goal_m(state, subtask)
+        if subtask != self._subtask:
+            self._subtask, self._moving_steps, self._noisy = subtask, 0, True
+        if goal is None:
+            return self._family.act(state, subtask)
+        if self._moving_steps == 0:
+            self._detour = self._other(state, subtask) if self._drawn.detour_steps else None
+        on_detour = self._detour is not None and self._moving_steps < self._drawn.detour_steps
+        self._moving_steps += 1
+        action = self._family.act(state, self._detour if on_detour and self._detour else subtask)
+        self._noisy = self._noisy and not self._is_enough(float(np.linalg.norm(goal - state["tcp_m"])))
+        if self._noisy:
+            if (self._moving_steps - 1) % self._config.noise_hold_steps == 0:
+                self._noise = self._drawn.noise_std * self._rng.normal(size=3)
+            action[:3] += self._noise
+        return np.clip(action, -1.0, 1.0).astype(np.float32)
+
+    def _is_enough(self, away_m: float) -> bool:
+        """Whether the noise ends here. away_m: how far the TCP is from its goal."""
+        if self._config.noise_steps is not None:
+            return self._moving_steps > self._config.noise_steps
+        return away_m < self._config.noise_until_m
+
+    def _other(self, state: State, subtask: str) -> str | None:
+        """Another subtask that moves the arm."""
+        others = [s for s in self._subtasks if s != subtask and self._moves(state, s)]
+        return str(self._rng.choice(others)) if others else None
+
+    def _moves(self, state: State, subtask: str) -> bool:
+        return self._family.valid(state, subtask) and self._family.goal_m(state, subtask) is not None
+
+
+@dataclass(frozen=True)
+class DriverConfig:
+    """An actor moves the arm, told the true subtask, and the expert labels the states that it comes to (DAgger: Ross,
+    Gordon and Bagnell, 2011).
+
+    actor: the folder of its weights.
+    execute_steps: control steps from one look of the actor to the next.
+    subtask_steps: it moves the arm for so many steps of each subtask. Then the expert does, so that an actor that is
+        stuck comes to what is next.
+    """
+
+    actor: str
+    execute_steps: int = 2
+    subtask_steps: int = 40
+
+    def __post_init__(self) -> None:
+        for name in ("execute_steps", "subtask_steps"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"driver.{name} must be >= 1, got {getattr(self, name)}")
+
+    def resolved(self) -> DriverConfig:
+        """With a path that holds in other working directories."""
+        return replace(self, actor=str(Path(self.actor).resolve()))
+
+
+class Driver:
+    """A `Controller`: an actor, and the expert where it takes too long."""
+
+    def __init__(self, policy: Policy, family: Family, config: DriverConfig) -> None:
+        self._policy, self._family, self._config = policy, family, config
+        self._subtask, self._subtask_steps = "", 0
+        self._chunk: np.ndarray | None = None
+        self._chunk_step = 0
+
+    def action(self, observation: Observation, state: State, subtask: str) -> np.ndarray:
+        if subtask != self._subtask:
+            self._subtask, self._subtask_steps = subtask, 0
+        self._subtask_steps += 1
+        if observation.step % self._config.execute_steps == 0:
+            self._chunk, self._chunk_step = self._policy.infer(observation, subtask).actions, observation.step
+        if self._chunk is None or self._subtask_steps > self._config.subtask_steps:
+            return self._family.act(state, subtask)
+        age = min(observation.step - self._chunk_step, len(self._chunk) - 1)
+        return np.clip(self._chunk[age], -1.0, 1.0).astype(np.float32)
