@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from predimem.envs.mikasa.families.family import EpisodeReport, Family, State
-from predimem.envs.mikasa.families.motion import hold, towards
+from predimem.envs.mikasa.families.motion import funnel_m, hold, towards
 from predimem.envs.mikasa.families.objects import object_actors, object_labels, shown_position_m, task_object_labels
 from predimem.envs.mikasa.families.scene import robot_state
 from predimem.envs.mikasa.families.touch_one import WAIT, WATCH, shown, touch
@@ -28,8 +28,6 @@ TOUCH_ABOVE_M = 0.034  # over a cube's centre: the suite's own touch point is at
 PRESS_ABOVE_M = 0.012  # over the button's top: a press counts from 0.025 downwards
 TRAVEL_Z_M = 0.13  # a touch of what is passed on the way does not count up here
 LIFT_Z_M = 0.24  # 0.1 above where a press can have begun, with a margin
-LOW_Z_M = 0.10
-ABOVE_M = 0.025  # so near in x and y, the arm goes down
 ARRIVED_M = 0.006
 
 SIZES = ("3", "5", "7")
@@ -86,9 +84,9 @@ class TouchMany(Family):
 
     def act(self, state: State, subtask: str) -> np.ndarray:
         goal = self.goal_m(state, subtask)
-        return (
-            hold() if goal is None else towards(state["tcp_m"], _by_way_of(state["tcp_m"], goal), arrived_m=ARRIVED_M)
-        )
+        if goal is None:
+            return hold()
+        return towards(state["tcp_m"], funnel_m(state["tcp_m"], goal, TRAVEL_Z_M), arrived_m=ARRIVED_M)
 
     def valid(self, state: State, subtask: str) -> bool:
         if subtask == WATCH:
@@ -155,10 +153,3 @@ class Touches(EpisodeReport):
 
 def _appeared(state: State) -> bool:
     return bool(state["step"] >= state["appear_step"])
-
-
-def _by_way_of(tcp_m: np.ndarray, goal_m: np.ndarray) -> np.ndarray:
-    """float64 [3], where to go next: up, across and down."""
-    if np.linalg.norm(goal_m[:2] - tcp_m[:2]) < ABOVE_M:
-        return goal_m
-    return np.array([*(tcp_m if tcp_m[2] < LOW_Z_M else goal_m)[:2], TRAVEL_Z_M])
