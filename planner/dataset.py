@@ -57,7 +57,8 @@ class DatasetConfig:
     extra_probability: the share of replays that hold one keyframe too many.
     missing_probability: the probability of each keyframe to be forgotten.
     jitter_steps: each keyframe is early or late by up to so many steps.
-    lag_steps: a planner with a text memory names a subtask late by up to so many steps, or early by up to half of them.
+    lag_steps: a planner with a text memory names a subtask late by up to so many steps ...
+    early_steps: ... or early by up to so many; null: half as many.
     own_memory_probability: in this share of the replays, the memory holds what the planner that drove the episode
         nominated itself (metadata `nominated_steps`, where it is known) in place of the targets.
     nominate: the keyframes that the planner is taught to nominate. "annotated" are all that are annotated;
@@ -110,6 +111,7 @@ class DatasetConfig:
     missing_probability: float = 0.0
     jitter_steps: int = 0
     lag_steps: int = 0
+    early_steps: int | None = None
     own_memory_probability: float = 0.0
     training_share: float = 1.0
     paraphrases: str | None = None
@@ -223,8 +225,8 @@ class SampleMaker:
         return step // config.step_grid * config.step_grid
 
     def _lag(self, rng: random.Random) -> int:
-        late = self._config.lag_steps
-        return rng.randint(-late // 2, late) if late else 1
+        late, early = self._config.lag_steps, self._config.early_steps
+        return rng.randint(-late // 2 if early is None else -early, late) if late else 1
 
     def _step_of_a_phase(self, episode: Episode, rng: random.Random) -> int:
         weights = self._config.phase_weights

@@ -4,8 +4,8 @@ From a few dozen demonstrations a small planner learns by heart which colour com
 like does not depend on its place in the order: the images of one episode, put into another order and with fewer cubes,
 show another episode. Such episodes differ in nothing but what has to be remembered.
 
-An edited episode has the cue with the cubes of its own order, and of each touch the images around its end. Between them
-the arm jumps, so that it is for the planner only.
+An edited episode has the cue with the cubes of its own order, and of each touch the images of the approach and of the
+arm at rest over it. Between them the arm jumps, so that it is for the planner only.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from predimem.envs.mikasa.families.touch_many import BUNCH, LIFT, PRESS
 from predimem.envs.mikasa.families.touch_one import WAIT, WATCH, touch
 
 APPROACH_STEPS = 3  # of each touch, so many before its end are shown ...
-AFTER_STEPS = 2  # ... and the first image after it for so many
+APPROACH_M = 0.04  # ... at which the hand is at least so far away: images nearer by look as those of the end
+REST_STEPS = (4, 10)  # ... and the first image after it for so long: the arm rests until it is told what is next
 PHASE_STEPS = (1, 5)  # how long a cube of the cue shows, and the empty table after it, in the suite's short tasks
 
 _TASK = re.compile(r"(BunchOfColors|SeqOfColors|ChainOfColors)(\d)-VLA-v0")
@@ -105,12 +106,12 @@ def reordered(sources: Sequence[Episode], task: str, seed: int, rng: np.random.G
     for cue in cues:
         cut.add(WATCH, [cue] * shown, keyframe=True)
     cut.add(WAIT, [spans[WAIT].start] * int(rng.integers(PHASE_STEPS[0], PHASE_STEPS[1], endpoint=True)))
-    after = [spans[touches[0]].start] * AFTER_STEPS
-    for label in (*order, PRESS):
-        cut.add(label, after, keyframe=label != order[0])
-        cut.add(label, _approach(spans[label]))
-        after = [spans[label].end] * AFTER_STEPS
-    cut.add(LIFT, after, keyframe=True)
+    rests_at = spans[touches[0]].start
+    for label in (*order, PRESS, LIFT):
+        cut.add(label, [rests_at] * int(rng.integers(*REST_STEPS, endpoint=True)), keyframe=label != order[0])
+        if label != LIFT:
+            cut.add(label, _approach(source, spans[label]))
+            rests_at = spans[label].end
     fresh = np.diff(cut.steps, prepend=-1) != 0
     taken, rows = np.array(cut.steps)[fresh], np.cumsum(fresh) - 1
     images = {camera: np.stack([frames[step] for step in taken]) for camera, frames in source.images.items()}
@@ -138,9 +139,11 @@ def _is_straight(episode: Episode) -> bool:
     return episode.success and len(set(labels)) == len(labels)
 
 
-def _approach(span: SubtaskSpan) -> range:
-    """The last steps of a subtask."""
-    return range(max(span.start + 1, span.end - APPROACH_STEPS), span.end)
+def _approach(source: Episode, span: SubtaskSpan) -> list[int]:
+    """The last steps of a subtask at which the hand is still under way; its first ones where none is."""
+    away_m = np.linalg.norm(source.state[span.start : span.end, :3] - source.state[span.end, :3], axis=1)
+    far = span.start + np.flatnonzero(away_m >= APPROACH_M)
+    return far[-APPROACH_STEPS:].tolist() or [span.start]
 
 
 def _cue_of(source: Episode, shown: Sequence[str]) -> dict[str, np.ndarray]:

@@ -143,6 +143,9 @@ def test_a_planner_with_a_text_memory_is_late_or_early():
     samples = list(SampleMaker([searched(1, "left")], MEMORY, config).draw(200, random.Random(0)))
     last = [(s.snapshot.past_subtasks[-1], s.subtask) for s in samples if s.snapshot.past_subtasks]
     assert ("look", "shut") in last and ("shut", "look") in last and ("shut", "shut") in last
+    never_early = SampleMaker([searched(1, "left")], MEMORY, replace(config, early_steps=0))
+    last = [(s.snapshot.past_subtasks[-1:], s.subtask) for s in never_early.draw(200, random.Random(0))]
+    assert (("look",), "shut") in last and (("shut",), "look") not in last
 
 
 def test_keyframes_lie_on_the_grid():

@@ -83,7 +83,7 @@ def demonstration(task: str, seed: int) -> Episode:
         control_hz=20.0,
         success=True,
         images={"hand_camera": Frames(np.stack(images))},
-        state=np.arange(rows, dtype=np.float32)[:, None].repeat(7, 1),
+        state=0.02 * np.arange(rows, dtype=np.float32)[:, None].repeat(7, 1),  # metres
         actions=np.zeros((rows, 7), np.float32),
         subtasks=tuple(spans),
         keyframes=tuple(keyframes),
@@ -135,6 +135,12 @@ def test_what_has_to_be_remembered_says_what_is_due(sources: Path, tmp_path: Pat
         assert [colours_in(shown[k]) for k in touched] == [*({name} for name in due), set()]
         assert (shown[touched[-1]] == 255).all() and episode.subtask_at(touched[-1]) == "lift the arm"
         assert touched == [span.start for span in episode.subtasks[3:]]
+        for span in episode.subtasks[2:]:
+            at_rest = (shown[span.start] == shown[span.start : span.end]).all((1, 2, 3))
+            assert 4 <= at_rest.sum() <= 10 and at_rest[: at_rest.sum()].all()  # at rest first, then on the way
+            if span.label != "lift the arm":
+                away = episode.state[span.end] - episode.state[span.end - 1]
+                assert np.linalg.norm(away[:3]) >= 0.04  # nearer by, images look as those of the end
         assert len(due) == size and episode.metadata["edited_from"][1] < 1009  # the last tenth is kept for validation
         orders.add(tuple(due))
     assert len(orders) > 5
