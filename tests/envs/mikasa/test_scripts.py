@@ -13,6 +13,8 @@ SEEDS = (3000, 3001)
 TASKS = [
     "InterceptMedium-VLA-v0",
     "InterceptFast-VLA-v0",
+    "BunchOfColors3-VLA-v0",
+    "SeqOfColors7-VLA-v0",
     "BlinkCountButtonPressEasy-VLA-v0",
     "TimedTransferEasy-VLA-v0",
     "GatherAndRecall3-VLA-v0",

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from predimem.envs.mikasa.families.family import EpisodeReport, Family, State
-from predimem.envs.mikasa.families.motion import funnel_m, hold, towards
+from predimem.envs.mikasa.families.motion import hold, towards
 from predimem.envs.mikasa.families.objects import object_actors, object_labels, shown_position_m, task_object_labels
 from predimem.envs.mikasa.families.scene import robot_state
 from predimem.envs.mikasa.families.touch_one import WAIT, WATCH, shown, touch
@@ -28,6 +28,8 @@ TOUCH_ABOVE_M = 0.034  # over a cube's centre: the suite's own touch point is at
 PRESS_ABOVE_M = 0.012  # over the button's top: a press counts from 0.025 downwards
 TRAVEL_Z_M = 0.13  # a touch of what is passed on the way does not count up here
 LIFT_Z_M = 0.24  # 0.1 above where a press can have begun, with a margin
+FUNNEL_M = (0.010, 0.025)  # in x and y: all the way down within the first, up at TRAVEL_Z_M beyond the second
+RISE_M = 0.03  # so far below the funnel the arm only rises; fingers that move across low down push the cubes
 ARRIVED_M = 0.006
 
 SIZES = ("3", "5", "7")
@@ -86,7 +88,7 @@ class TouchMany(Family):
         goal = self.goal_m(state, subtask)
         if goal is None:
             return hold()
-        return towards(state["tcp_m"], funnel_m(state["tcp_m"], goal, TRAVEL_Z_M), arrived_m=ARRIVED_M)
+        return towards(state["tcp_m"], _by_way_of(state["tcp_m"], goal), arrived_m=ARRIVED_M)
 
     def valid(self, state: State, subtask: str) -> bool:
         if subtask == WATCH:
@@ -153,3 +155,15 @@ class Touches(EpisodeReport):
 
 def _appeared(state: State) -> bool:
     return bool(state["step"] >= state["appear_step"])
+
+
+def _by_way_of(tcp_m: np.ndarray, goal_m: np.ndarray) -> np.ndarray:
+    """float64 [3], where to go next: up, across and down, without a step from one to the other.
+
+    Where a small difference of the position turns "up" into "down", an actor that learns both stands still.
+    """
+    away_m = float(np.linalg.norm(goal_m[:2] - tcp_m[:2]))
+    share = np.clip((away_m - FUNNEL_M[0]) / (FUNNEL_M[1] - FUNNEL_M[0]), 0.0, 1.0)
+    height_m = goal_m[2] + share * (TRAVEL_Z_M - goal_m[2])
+    across = np.clip(1.0 - (height_m - tcp_m[2]) / RISE_M, 0.0, 1.0)
+    return np.array([*(tcp_m[:2] + across * (goal_m[:2] - tcp_m[:2])), height_m])
