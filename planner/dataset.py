@@ -124,6 +124,10 @@ class DatasetConfig:
             raise ValueError(f"samples must be at least 1, got {self.samples}")
         if min(self.step_grid, self.samples_per_replay) < 1:
             raise ValueError("step_grid and samples_per_replay must be at least 1")
+        if min(self.lag_steps, self.early_steps or 0) < 0:
+            raise ValueError(
+                f"lag_steps and early_steps must be at least 0, got {self.lag_steps} and {self.early_steps}"
+            )
         if "*" not in self.phase_weights:
             raise ValueError("phase_weights needs the key '*' for the subtasks that it does not name")
         if self.counterfactual == "cue" and self.counterfactual_probability > 0 and self.cue_subtask is None:
