@@ -43,6 +43,8 @@ class PromptConfig:
         this episode's keyframes. Their times count from the start of their own session.
     crop: camera -> left, top, right and bottom of the part of its image that is shown, as fractions. What matters fills
         the image, so that it needs fewer tokens. Labels that name places still count from the whole image.
+    numbered: True numbers keyframes and past subtasks from 1, so that the third keyframe is looked up, not counted. A
+        keyframe that is forgotten changes the numbers of those after it.
 
     The fields of `FOLLOWS_MEMORY` say what the memory config says; a config file leaves them out.
     """
@@ -55,6 +57,7 @@ class PromptConfig:
     timestamps: Literal["absolute", "relative", "gaps", "none"] = "absolute"
     past_sessions: bool = False
     crop: dict[str, tuple[float, float, float, float]] = field(default_factory=dict)
+    numbered: bool = False
 
     def __post_init__(self) -> None:
         if not self.cameras or len(set(self.cameras)) != len(self.cameras):
@@ -121,9 +124,9 @@ def render_prompt(snapshot: MemorySnapshot, config: PromptConfig) -> Prompt:
         lines += [line for session in sessions for line in _session_lines(session, config)] or [NO_SESSIONS]
     if config.keyframes:
         lines.append(KEYFRAMES if keyframes else NO_KEYFRAMES)
-        lines += timesteps[: len(keyframes)]
+        lines += _listed(timesteps[: len(keyframes)], config)
     if config.past_subtasks:
-        lines += [PAST, *snapshot.past_subtasks] if snapshot.past_subtasks else [NO_PAST]
+        lines += [PAST, *_listed(snapshot.past_subtasks, config)] if snapshot.past_subtasks else [NO_PAST]
     lines.append(RECENT)
     lines += timesteps[len(keyframes) :]
     lines.append(RETURN)
@@ -245,6 +248,15 @@ def _age(seconds: float) -> str:
 
 def _camera_order(config: PromptConfig) -> str:
     return f"Camera order for every timestep: {', '.join(config.cameras)}."
+
+
+def list_number(number: int) -> str:
+    """What stands before the entry `number` of a numbered list."""
+    return f"#{number} "
+
+
+def _listed(lines: Sequence[str], config: PromptConfig) -> list[str]:
+    return [f"{list_number(i)}{line}" for i, line in enumerate(lines, start=1)] if config.numbered else list(lines)
 
 
 def _times(frames: Sequence[Frame], config: PromptConfig) -> list[str]:

@@ -16,7 +16,7 @@ from tokenizers.models import BPE
 from transformers import Qwen2Tokenizer
 from transformers.models.qwen2.tokenization_qwen2 import PRETOKENIZE_REGEX
 
-from planner.prompt import PromptConfig, fixed_phrases, render_answer, system_prompt
+from planner.prompt import PromptConfig, fixed_phrases, list_number, render_answer, system_prompt
 from planner.tiny.tokenizer_config import TokenizerConfig
 
 SPECIAL_TOKENS = (
@@ -31,6 +31,7 @@ SPECIAL_TOKENS = (
 )
 END_OF_ANSWER = "<|im_end|>"
 NO_MORE = "]}"  # ends the list of positions
+NUMBERED = 64  # the number of an entry of a list is one token below this
 CHAT_TEMPLATE = (
     "{%- for message in messages -%}"
     "{{- '<|im_start|>' + message.role + '\\n' -}}"
@@ -128,6 +129,8 @@ def _phrases(config: TokenizerConfig, prompt: PromptConfig) -> list[str]:
     phrases = fixed_phrases(prompt, config.instructions)
     if config.block_tokens:
         phrases = _blocks(prompt) + phrases + _times(prompt)
+    if prompt.numbered:
+        phrases += [list_number(number) for number in range(1, NUMBERED)]
     return phrases + config.all_subtasks() if config.label_tokens else phrases
 
 

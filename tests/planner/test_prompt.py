@@ -55,6 +55,18 @@ def test_a_text_memory_is_a_section_of_its_own(episodes):
     assert "that you named earlier" in empty.messages[0]["content"]
 
 
+def test_a_numbered_prompt_counts_keyframes_and_past_subtasks_for_the_planner(episodes):
+    snapshot = replace(Replay(episodes[0], MEMORY, [0, 5])[7], past_subtasks=("watch", "wait"))
+    config = replace(PROMPT, past_subtasks=True, numbered=True)
+    lines = render_prompt(snapshot, config).messages[1]["content"].split("\n")
+    assert [line for line in lines if line.startswith("#")] == [
+        "#1 step 0 (0.00 s): <image><image>",
+        "#2 step 5 (0.25 s): <image><image>",
+        "#1 watch",
+        "#2 wait",
+    ]
+
+
 def test_relative_times_do_not_tell_how_long_the_episode_is(episodes):
     config = PromptConfig(recent_window=2, timestamps="relative")
     lines = render_prompt(Replay(episodes[0], MEMORY, [0])[7], config).messages[1]["content"].split("\n")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from transformers import AutoTokenizer
 
-from planner.prompt import PromptConfig, fixed_phrases, render_answer, system_prompt
+from planner.prompt import PromptConfig, fixed_phrases, list_number, render_answer, system_prompt
 from planner.tiny.tokenizer import answer_token_ids, deciding_token_ids, train_tokenizer
 from planner.tiny.tokenizer_config import TokenizerConfig
 from tests.planner.builders import BASE, INSTRUCTION, PROMPT
@@ -56,6 +58,13 @@ def test_numbers_of_several_digits_are_one_token_where_they_decide():
     for text in (" row 10 column", " 105", "10 10"):
         assert tokenizer.decode(tokenizer(text).input_ids) == text
     assert tokenizer.convert_ids_to_tokens(tokenizer(" 105").input_ids)[0] != " 10"
+
+
+def test_the_number_of_an_entry_of_a_list_is_one_token():
+    tokenizer = train_tokenizer(TokenizerConfig(), replace(PROMPT, numbered=True))
+    for number in (1, 9, 17):
+        ids = tokenizer(f"{list_number(number)}step 3").input_ids
+        assert tokenizer.decode(ids[:1]) == list_number(number)
 
 
 def test_training_is_deterministic():
