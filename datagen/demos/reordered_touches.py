@@ -29,7 +29,7 @@ from predimem.envs.mikasa.families.touch_many import BUNCH, LIFT, PRESS
 from predimem.envs.mikasa.families.touch_one import WAIT, WATCH, touch
 
 APPROACH_STEPS = 3  # of each touch, so many before its end are shown ...
-APPROACH_M = 0.04  # ... at which the hand is at least so far away: images nearer by look as those of the end
+APPROACH_M = 0.025  # ... at which the hand is at least so far away: images nearer by look as those of the end
 REST_STEPS = (4, 10)  # ... and the first image after it for so long: the arm rests until it is told what is next
 PHASE_STEPS = (1, 5)  # how long a cube of the cue shows, and the empty table after it, in the suite's short tasks
 
