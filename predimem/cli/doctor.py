@@ -22,7 +22,8 @@ CHECKOUT = Path(__file__).parents[2]
 SHIPPED_WEIGHTS = (
     *("planner", "planner-no-head", "planner-no-keyframes", "actor"),
     *("arena-planner", "arena-planner-no-head", "arena-planner-recent", "arena-planner-text", "arena-planner-video"),
-    *("arena-planner-varied", "arena-actor", "mikasa-planner", "mikasa-actor", "robomme-planner"),
+    *("arena-planner-varied", "arena-actor", "mikasa-planner", "mikasa-actor"),
+    *("mikasa-sequences-planner", "mikasa-sequences-actor", "robomme-planner"),
 )
 # What the simulation cannot be imported without: library, and its package in Debian and Ubuntu.
 SYSTEM_LIBRARIES = {
