@@ -63,6 +63,7 @@ LATENCIES = {"latency-0": "0", "full": "0.2", "latency-1": "1", "latency-2": "2"
 SIZES = {"size-small": "1 x 128", "full": "3 x 256", "size-large": "6 x 512"}
 REMEMBER_COLOR = ("predimem", "no-keyframes", "reactive")
 MIKASA_TOUCH = ("predimem", "oracle-memory", "predimem-expert")
+MIKASA_SEQUENCES = ("predimem", "oracle-memory")
 CATEGORIES = ("transferring", "occlusion", "counting", "sequence")
 
 Which = tuple[str, str]  # a results file without its ending, an agent config of it
@@ -215,6 +216,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "capacities": lambda: study("arena_studies", "keyframes", CAPACITIES),
     "remember-color": lambda: table(counts_of(results_of("remember_color")), REMEMBER_COLOR),
     "mikasa-touch": lambda: table(counts_of(results_of("mikasa_touch")), MIKASA_TOUCH),
+    "mikasa-sequences": lambda: table(counts_of(results_of("mikasa_sequences")), MIKASA_SEQUENCES),
     "latencies": lambda: study("arena_studies", "S2's latency, s", LATENCIES),
 }
 
