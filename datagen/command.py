@@ -16,6 +16,7 @@ from datagen.demos.edited_cues import EditedCuesConfig, edited_cues_worker
 from datagen.demos.edited_robomme import EditedRobommeConfig, EditedRobommeWorker
 from datagen.demos.mikasa import CollectConfig, ExpertWorker, write_summary
 from datagen.demos.moved_robomme import MovedRobommeConfig, MovedRobommeWorker
+from datagen.demos.recounted_presses import RecountedPressesConfig, recounted_presses_worker
 from datagen.demos.reordered_touches import ReorderedTouchesConfig, reordered_touches_worker
 from datagen.demos.robomme import RobommeDataConfig
 from datagen.former_names import todays_kind
@@ -31,6 +32,7 @@ KINDS: dict[str, Any] = {
     "mikasa": CollectConfig,
     "edited_cues": EditedCuesConfig,
     "reordered_touches": ReorderedTouchesConfig,
+    "recounted_presses": RecountedPressesConfig,
     "robomme": RobommeDataConfig,
     "edited_robomme": EditedRobommeConfig,
     "moved_robomme": MovedRobommeConfig,
@@ -76,6 +78,8 @@ def make_worker(config: Any) -> Worker:
         return edited_cues_worker(config)
     if isinstance(config, ReorderedTouchesConfig):
         return reordered_touches_worker(config)
+    if isinstance(config, RecountedPressesConfig):
+        return recounted_presses_worker(config)
     if isinstance(config, EditedRobommeConfig):
         return EditedRobommeWorker(config)
     if isinstance(config, MovedRobommeConfig):

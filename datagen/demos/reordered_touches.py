@@ -12,18 +12,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
+from datagen.demos.cut import Cut
 from datagen.demos.edits import EditConfig, EditWorker
 from datagen.demos.erasing import owners, showing
 from predimem.core.config import ConfigError
 from predimem.core.episode_folder import load_episodes
 from predimem.core.episodes import Episode, SubtaskSpan
-from predimem.core.frames import Frames
 from predimem.core.scene_facts import SceneFacts
 from predimem.envs.mikasa.families.touch_many import BUNCH, LIFT, PRESS
 from predimem.envs.mikasa.families.touch_one import WAIT, WATCH, touch
@@ -68,25 +68,6 @@ def sources_of(folders: Sequence[str], task: str, left_out: float) -> list[Episo
     return usable
 
 
-@dataclass
-class _Cut:
-    """The episode that is being made: the source's step that each of its steps shows, and what it is."""
-
-    steps: list[int] = field(default_factory=list)
-    subtasks: list[SubtaskSpan] = field(default_factory=list)
-    keyframes: list[int] = field(default_factory=list)
-
-    def add(self, label: str, steps: Sequence[int], keyframe: bool = False) -> None:
-        """A piece of a subtask; keyframe: whether its first step is one."""
-        start = len(self.steps)
-        if keyframe:
-            self.keyframes.append(start)
-        self.steps += steps
-        if self.subtasks and self.subtasks[-1].label == label:
-            start = self.subtasks.pop().start
-        self.subtasks.append(SubtaskSpan(start, len(self.steps), label))
-
-
 def reordered(sources: Sequence[Episode], task: str, seed: int, rng: np.random.Generator) -> Episode:
     """An episode of `task` in another order, of the images of one of the sources."""
     source = sources[rng.integers(len(sources))]
@@ -102,7 +83,7 @@ def reordered(sources: Sequence[Episode], task: str, seed: int, rng: np.random.G
     else:
         begins = dict(zip(touches, [k for k in source.keyframes if k < spans[WATCH].end], strict=True))
         cues = [begins[label] for label in order]
-    cut = _Cut()
+    cut = Cut()
     for cue in cues:
         cut.add(WATCH, [cue] * shown, keyframe=True)
     cut.add(WAIT, [spans[WAIT].start] * int(rng.integers(PHASE_STEPS[0], PHASE_STEPS[1], endpoint=True)))
@@ -112,25 +93,11 @@ def reordered(sources: Sequence[Episode], task: str, seed: int, rng: np.random.G
         if label != LIFT:
             cut.add(label, _approach(source, spans[label]))
             rests_at = spans[label].end
-    fresh = np.diff(cut.steps, prepend=-1) != 0
-    taken, rows = np.array(cut.steps)[fresh], np.cumsum(fresh) - 1
-    images = {camera: np.stack([frames[step] for step in taken]) for camera, frames in source.images.items()}
+    images = cut.images(source)
     if together:
         for camera, image in _cue_of(source, [label.removeprefix(touch("")) for label in order]).items():
             images[camera][0] = image
-    return replace(
-        source,
-        task=task,
-        seed=seed,
-        images={camera: Frames(stack, rows) for camera, stack in images.items()},
-        state=source.state[cut.steps],
-        actions=np.zeros((len(cut.steps), source.actions.shape[1]), np.float32),
-        subtasks=tuple(cut.subtasks),
-        keyframes=tuple(cut.keyframes),
-        goal=", then ".join([*order, PRESS]),
-        alternatives=None,
-        metadata={"edited_from": [source.task, source.seed]},
-    )
+    return cut.episode(source, images, task, seed, ", then ".join([*order, PRESS]))
 
 
 def _is_straight(episode: Episode) -> bool:
