@@ -5,7 +5,7 @@ colours for 8 to 14 steps, as soon as a certain number of cubes lies on the disc
 first image in which the lamp is lit (`evidence`); when all cubes lie on the disc, it has long been dark. Which cube is
 next, and that none is left, can be seen. A wrong button ends the episode.
 
-The controller takes the cube that is nearest to the hand. It puts cubes on a grid on the disc, on the first free place.
+The controller takes the cube that is nearest to the hand, and puts it on the nearest free place of a grid on the disc.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from predimem.envs.mikasa.families.family import EpisodeReport, Family, State
 from predimem.envs.mikasa.families.motion import GRIPPER_OPEN, hold
-from predimem.envs.mikasa.families.pick_place import carried, carry_goal_m, is_held, pick, pick_goal_m, put
+from predimem.envs.mikasa.families.pick_place import CUBE_M, carried, carry_goal_m, is_held, pick, pick_goal_m, put
 from predimem.envs.mikasa.families.press import press, press_goal_m
 from predimem.envs.mikasa.families.scene import BULB_M, position_m, robot_state
 
@@ -27,7 +27,9 @@ PRESSES = tuple(f"press the {colour} button" for colour in COLOURS)
 
 # From the disc's centre, in metres; along y the open fingers have to fit between cubes.
 PLACES_M = np.array([(x, y) for x in (0.0, 0.05, -0.05) for y in (0.0, 0.07, -0.07)])
-FREE_M = 0.035  # a place is taken by a cube that is nearer to it
+CLEAR_OF_M = np.array([0.035, 0.055])  # a place is taken by a cube that is nearer to it in x and in y
+NEAR_PLACE_M = 0.02  # a cube that is carried as near to a free place may be put down where it is ...
+ROOMY_CUBES = 5  # ... while there are so few cubes that those put down beside their places leave room
 
 
 class GatherRecall(Family):
@@ -143,13 +145,24 @@ def _next(state: State) -> int | None:
 
 
 def _place_m(state: State) -> np.ndarray:
-    """float64 [3]: the first place that no other cube takes; the disc's centre if all are taken."""
-    held = _held(state)
-    others = np.delete(state["cubes_m"], [] if held is None else [held], axis=0)
-    for place in state["places_m"]:
-        if all(np.linalg.norm((place - cube)[:2]) > FREE_M for cube in others):
-            return place
-    return state["places_m"][0]
+    """float64 [3]: where the cube that is carried is put: the free place that is nearest to it, or below it if that is
+    about the same. If all places are taken, the one that is farthest from any cube on the disc."""
+    cube = state["cubes_m"][_carried(state)]
+    places = state["places_m"]
+    others = np.delete(state["cubes_m"], _carried(state), axis=0)
+    others = others[others[:, 2] < places[0, 2] + CUBE_M]  # one that is lifted with the first takes no place
+    free = places[[_is_free(place, others) for place in places]]
+    if not len(free):
+        away = [np.linalg.norm((others - place)[:, :2], axis=1).min() for place in places]
+        return places[int(np.argmax(away))]
+    distances = np.linalg.norm((free - cube)[:, :2], axis=1)
+    below = np.array([*cube[:2], places[0, 2]])
+    roomy = len(state["cubes_m"]) <= ROOMY_CUBES and distances.min() < NEAR_PLACE_M
+    return below if roomy and _is_free(below, others) else free[int(np.argmin(distances))]
+
+
+def _is_free(place_m: np.ndarray, others_m: np.ndarray) -> bool:
+    return not (np.abs((others_m - place_m)[:, :2]) < CLEAR_OF_M).all(1).any()
 
 
 class Gathered(EpisodeReport):

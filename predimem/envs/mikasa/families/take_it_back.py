@@ -61,12 +61,12 @@ class TakeItBack(Family):
         return BACK[state["side"]]
 
     def act(self, state: State, subtask: str) -> np.ndarray:
-        target = self.target_m(state, subtask)
-        if target is None:
+        place = _place_m(state, subtask)
+        if place is None:
             return hold()
         if not _held(state):
             return pick(state["tcp_m"], state["gripper_m"], state["cube_m"])
-        action = towards(state["tcp_m"], _carried_m(state, target), GRIPPER_CLOSED, 0.0, max_step_m=CARRY_STEP_M)
+        action = towards(state["tcp_m"], _carried_m(state, place), GRIPPER_CLOSED, 0.0, max_step_m=CARRY_STEP_M)
         action[4] = np.clip(5.0 * (_tilt(state) - state["pointing"][0]), -1, 1)
         return action
 
@@ -74,15 +74,14 @@ class TakeItBack(Family):
         return subtask in BACK if state["reached"] else subtask == FETCH
 
     def target_m(self, state: State, subtask: str) -> np.ndarray | None:
-        if subtask == FETCH:
-            return state["target_m"]
-        return np.array([*MIDDLES_M[BACK.index(subtask)], 0.0]) if subtask in BACK else None
+        """The cube until it is held, and then where it has to go."""
+        return state["cube_m"] if not _held(state) and subtask in (FETCH, *BACK) else _place_m(state, subtask)
 
     def goal_m(self, state: State, subtask: str) -> np.ndarray | None:
-        target = self.target_m(state, subtask)
-        if target is None:
+        place = _place_m(state, subtask)
+        if place is None:
             return None
-        return _carried_m(state, target) if _held(state) else pick_goal_m(state["tcp_m"], state["cube_m"])
+        return _carried_m(state, place) if _held(state) else pick_goal_m(state["tcp_m"], state["cube_m"])
 
     def advance(self, state: State, action: np.ndarray) -> State:
         after, cube = carried(state, action, state["cube_m"])
@@ -94,6 +93,13 @@ class TakeItBack(Family):
 
     def things(self, state: State) -> Mapping[str, np.ndarray]:
         return {"cube": state["cube_m"], "purple target" if state["reached"] else "red target": state["target_m"]}
+
+
+def _place_m(state: State, subtask: str) -> np.ndarray | None:
+    """float64 [3]: where a subtask brings the cube."""
+    if subtask == FETCH:
+        return state["target_m"]
+    return np.array([*MIDDLES_M[BACK.index(subtask)], 0.0]) if subtask in BACK else None
 
 
 def _held(state: State) -> bool:

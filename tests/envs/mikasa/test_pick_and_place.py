@@ -1,0 +1,69 @@
+"""Where GatherAndRecall's cubes are put, and what TakeItBack's subtasks point at."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from predimem.envs.mikasa.families.family import State
+from predimem.envs.mikasa.families.gather_recall import GATHER_RECALL, PLACES_M, PUT
+from predimem.envs.mikasa.families.take_it_back import BACK, FETCH, MIDDLES_M, TAKE_IT_BACK
+
+HEIGHT_M = 0.026  # of a cube's centre on the disc
+PLACES = np.array([[*offset, HEIGHT_M] for offset in PLACES_M])  # of a disc in the middle of the table
+
+
+def carrying(at: tuple[float, float], *others: tuple[float, float, float], height_m: float = 0.15) -> State:
+    """The first cube is held; `others` lie where they lie."""
+    cubes = np.array([(*at, height_m), *others])
+    return {"tcp_m": cubes[0], "gripper_m": 0.04, "cubes_m": cubes, "places_m": PLACES}
+
+
+def place_m(state: State) -> tuple[float, ...]:
+    target = GATHER_RECALL.target_m(state, PUT)
+    assert target is not None
+    return tuple(target)
+
+
+@pytest.mark.parametrize(
+    ("at", "expected"), [((0.2, 0.01), (0.05, 0.0)), ((0.0, -0.3), (0.0, -0.07)), ((-0.2, 0.3), (-0.05, 0.07))]
+)
+def test_a_cube_goes_to_the_nearest_free_place(at: tuple[float, float], expected: tuple[float, float]) -> None:
+    assert place_m(carrying(at)) == (*expected, HEIGHT_M)
+    taken = carrying(at, (*expected, HEIGHT_M))
+    second = place_m(taken)
+    assert second != (*expected, HEIGHT_M) and second in [tuple(place) for place in PLACES]
+
+
+def test_near_a_place_it_is_put_down_where_it_is() -> None:
+    assert place_m(carrying((0.01, 0.012))) == (0.01, 0.012, HEIGHT_M)
+    assert place_m(carrying((0.026, 0.012))) == (0.05, 0.0, HEIGHT_M)  # between two places
+    beside = (0.049, 0.0, HEIGHT_M)
+    assert place_m(carrying((0.018, 0.0), beside)) == (0.0, 0.0, HEIGHT_M)  # too near to a neighbour
+
+
+def test_with_many_cubes_there_is_no_room_beside_the_places() -> None:
+    others = [(0.3 + 0.1 * k, 0.3, 0.02) for k in range(5)]
+    assert place_m(carrying((0.01, 0.012), *others)) == (0.0, 0.0, HEIGHT_M)
+
+
+def test_a_cube_that_is_lifted_with_the_one_that_is_held_takes_no_place() -> None:
+    assert place_m(carrying((0.0, 0.07), (0.0, 0.07, 0.11))) == (0.0, 0.07, HEIGHT_M)
+
+
+def test_when_all_places_are_taken_the_farthest_from_any_cube_is_named() -> None:
+    others = [(*offset + np.array([0.01, 0.0]) * (k != 4), HEIGHT_M) for k, offset in enumerate(PLACES_M)]
+    others[7] = (PLACES_M[7][0] + 0.03, PLACES_M[7][1], HEIGHT_M)
+    assert place_m(carrying((0.0, 0.0), *others)) == (*PLACES_M[7], HEIGHT_M)
+
+
+def test_a_subtask_of_take_it_back_points_at_the_cube_until_it_is_held() -> None:
+    cube, target = np.array([0.1, 0.05, 0.02]), np.array([0.2, -0.1, 0.0])
+    state: State = {"tcp_m": np.array([0.0, 0.0, 0.2]), "gripper_m": 0.08, "cube_m": cube, "target_m": target}
+    held = state | {"tcp_m": cube + np.array([0.0, 0.0, 0.01]), "gripper_m": 0.04}
+    for subtask in (FETCH, *BACK):
+        np.testing.assert_array_equal(TAKE_IT_BACK.target_m(state, subtask), cube)
+    np.testing.assert_array_equal(TAKE_IT_BACK.target_m(held, FETCH), target)
+    for subtask, middle in zip(BACK, MIDDLES_M, strict=True):
+        np.testing.assert_array_equal(TAKE_IT_BACK.target_m(held, subtask), [*middle, 0.0])
+    assert TAKE_IT_BACK.target_m(state, "touch the red cube") is None
