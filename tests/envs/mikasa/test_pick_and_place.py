@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from predimem.envs.mikasa.families.family import State
+from predimem.envs.mikasa.families.family import Family, State
 from predimem.envs.mikasa.families.gather_recall import GATHER_RECALL, PLACES_M, PUT
 from predimem.envs.mikasa.families.take_it_back import BACK, FETCH, MIDDLES_M, TAKE_IT_BACK
 
@@ -19,10 +19,14 @@ def carrying(at: tuple[float, float], *others: tuple[float, float, float], heigh
     return {"tcp_m": cubes[0], "gripper_m": 0.04, "cubes_m": cubes, "places_m": PLACES}
 
 
-def place_m(state: State) -> tuple[float, ...]:
-    target = GATHER_RECALL.target_m(state, PUT)
+def target_m(family: Family, state: State, subtask: str) -> tuple[float, ...]:
+    target = family.target_m(state, subtask)
     assert target is not None
     return tuple(target)
+
+
+def place_m(state: State) -> tuple[float, ...]:
+    return target_m(GATHER_RECALL, state, PUT)
 
 
 @pytest.mark.parametrize(
@@ -62,8 +66,8 @@ def test_a_subtask_of_take_it_back_points_at_the_cube_until_it_is_held() -> None
     state: State = {"tcp_m": np.array([0.0, 0.0, 0.2]), "gripper_m": 0.08, "cube_m": cube, "target_m": target}
     held = state | {"tcp_m": cube + np.array([0.0, 0.0, 0.01]), "gripper_m": 0.04}
     for subtask in (FETCH, *BACK):
-        np.testing.assert_array_equal(TAKE_IT_BACK.target_m(state, subtask), cube)
-    np.testing.assert_array_equal(TAKE_IT_BACK.target_m(held, FETCH), target)
+        assert target_m(TAKE_IT_BACK, state, subtask) == tuple(cube)
+    assert target_m(TAKE_IT_BACK, held, FETCH) == tuple(target)
     for subtask, middle in zip(BACK, MIDDLES_M, strict=True):
-        np.testing.assert_array_equal(TAKE_IT_BACK.target_m(held, subtask), [*middle, 0.0])
+        assert target_m(TAKE_IT_BACK, held, subtask) == (*middle, 0.0)
     assert TAKE_IT_BACK.target_m(state, "touch the red cube") is None
