@@ -6,6 +6,7 @@ trained again. The predictive head is not part of an exported planner and starts
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import torch
@@ -24,6 +25,8 @@ from predimem.core.config import ConfigError
 
 HEAD = "predictive_head."
 PER_TOKEN = ("embed_tokens.weight", "lm_head.weight")
+LAYER = re.compile(r"model\.language_model\.layers\.\d+\.")
+WRITING = ("self_attn.o_proj.weight", "mlp.down_proj.weight")  # the ends of a layer's two branches
 
 
 def extended_tokenizer(planner: Path, config: TokenizerConfig, prompt: PromptConfig) -> Qwen2Tokenizer:
@@ -40,7 +43,8 @@ def take_weights(base: Path, planner: Path) -> tuple[dict[str, Tensor], list[str
     """Put the weights of an exported planner into the checkpoint `base`.
 
     Of tables with a row for each token, the rows of tokens that both know are taken, whatever their numbers; those of
-    tokens that are new to the planner stay as they were drawn for `base`.
+    tokens that are new to the planner stay as they were drawn for `base`. Layers that `base` has beyond those of the
+    planner's language model begin with nothing to add, so that it answers as the planner does.
 
     Returns the planner's tower, float32, and the tokens that are new to it. Raises ConfigError if the two differ in
     the size of another weight.
@@ -56,6 +60,7 @@ def take_weights(base: Path, planner: Path) -> tuple[dict[str, Tensor], list[str
                 rows = drawn[name].clone()
                 rows[[now[token] for token in shared]] = state[name][[before[token] for token in shared]]
                 state[name] = rows
+        state |= _layers_beyond(state, drawn)
         missing, unexpected = model.load_state_dict(state, strict=False)
     except RuntimeError as error:
         raise ConfigError(
@@ -69,6 +74,14 @@ def take_weights(base: Path, planner: Path) -> tuple[dict[str, Tensor], list[str
     model.save_pretrained(base)
     tower = {name: tensor.clone() for name, tensor in model.visual.state_dict().items()}
     return tower, [token for token in now if token not in before]
+
+
+def _layers_beyond(state: dict[str, Tensor], drawn: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The weights that were drawn for layers of the language model which a planner of this state lacks; what such a
+    layer writes is multiplied by zero."""
+    known = {layer[0] for layer in map(LAYER.match, state) if layer}
+    new = {name: drawn[name] for name in drawn if (layer := LAYER.match(name)) and layer[0] not in known}
+    return {name: torch.zeros_like(weight) if name.endswith(WRITING) else weight for name, weight in new.items()}
 
 
 def take_tower(tower: Qwen3VLVisionModel, planner: Path) -> dict[str, Tensor]:

@@ -33,8 +33,9 @@ class TrainConfig:
     sft: how ms-swift trains.
     max_new_tokens: the longest answer that is decoded.
     export_dtype: the number format of the exported weights.
-    continue_from: the folder of an exported planner of the same size. A tiny base begins with its weights, those of the
-        tower included: the tower is then not trained, and `vision.directory` holds features alone.
+    continue_from: the folder of an exported planner of the same size, or with fewer layers of the language model. A
+        tiny base begins with its weights, those of the tower included: the tower is then not trained, and
+        `vision.directory` holds features alone.
     """
 
     episodes: str | tuple[str, ...] = "runs/data/mikasa"

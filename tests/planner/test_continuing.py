@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import AutoTokenizer
+from transformers import AutoTokenizer, Qwen3VLForConditionalGeneration
 
 from planner.checkpoint import PlannerCheckpointError
-from planner.model import CONFIG_KEY
+from planner.model import CONFIG_KEY, PrediMemForConditionalGeneration
 from planner.prompt import render_answer
 from planner.tiny.base import BaseConfig
 from planner.tiny.tokenizer import answer_token_ids, extend_tokenizer, train_tokenizer
@@ -69,6 +69,22 @@ def test_what_the_planner_read_before_it_reads_as_before_and_new_words_begin_ane
     assert new == len(before) and rows[new].abs().sum() > 0
     objective = json.loads((base / "config.json").read_text())[CONFIG_KEY]
     assert new in objective["answer_token_ids"]
+
+
+def test_more_layers_answer_as_the_planner_does_and_can_learn(planner, tmp_path):
+    few = load_config(TrainConfig, continued(planner, tmp_path))
+    sizes = replace(few.base.tiny, layers=few.base.tiny.layers + 2)
+    deep = replace(few, base=replace(few.base, tiny=sizes), out=str(tmp_path / "out"))
+    _Run(deep).base()
+    model = PrediMemForConditionalGeneration.from_pretrained(tmp_path / "out" / "base", dtype=torch.float32)
+    before = Qwen3VLForConditionalGeneration.from_pretrained(planner[1], dtype=torch.float32)
+    ids = torch.arange(40)[None]
+    torch.testing.assert_close(model(input_ids=ids).logits, before(input_ids=ids).logits)
+    model(input_ids=ids, labels=ids).loss.backward()
+    assert len(model.model.language_model.layers) == sizes.layers
+    for layer in model.model.language_model.layers:
+        for branch in (layer.self_attn.o_proj, layer.mlp.down_proj):
+            assert branch.weight.grad is not None and branch.weight.grad.abs().sum() > 0
 
 
 def test_new_labels_are_one_token_each():
