@@ -51,12 +51,18 @@ class NormStats:
 
 
 def compute_quantiles(values: np.ndarray) -> Quantiles:
-    """Statistics over all leading axes of float [..., D]."""
+    """Statistics over all leading axes of float [..., D].
+
+    A dimension that moves in fewer than a hundredth of the rows has equal quantiles, and would be taken for one that is
+    always the same: an actor could never command it. Its smallest and largest value stand for them.
+    """
     flat = np.asarray(values, np.float64).reshape(-1, values.shape[-1])
     if not np.isfinite(flat).all():
         raise ValueError("cannot normalise values that are not finite")
-    found = (*np.quantile(flat, [0.01, 0.99], axis=0), flat.mean(0), flat.std(0))
-    return Quantiles(*(value.astype(np.float32) for value in found))
+    low, high = np.quantile(flat, [0.01, 0.99], axis=0)
+    rare = low == high
+    low, high = np.where(rare, flat.min(0), low), np.where(rare, flat.max(0), high)
+    return Quantiles(*(value.astype(np.float32) for value in (low, high, flat.mean(0), flat.std(0))))
 
 
 def save_stats(path: str | Path, stats: NormStats) -> None:

@@ -36,6 +36,17 @@ def test_computed_quantiles_ignore_outliers():
         compute_quantiles(np.array([[np.nan]]))
 
 
+def test_a_dimension_that_moves_seldom_can_be_commanded():
+    values = np.zeros((1000, 3), np.float32)
+    values[:, 0] = np.linspace(-1, 1, 1000)
+    values[:5, 1] = (0.5, -0.25, 1, 0, 0.75)
+    quantiles = compute_quantiles(values)
+    assert quantiles.q01[1:].tolist() == [-0.25, 0] and quantiles.q99[1:].tolist() == [1, 0]
+    assert abs(quantiles.q99[0] - 0.98) < 0.01  # where there is more, single values do not count
+    normalised = Normalise(quantiles)(values)
+    assert normalised[2, 1] == 1 and not normalised[:, 2].any()
+
+
 def test_state_bins_are_those_of_openpi():
     values = np.array([-1.0, -0.999, 0.0, 0.5, 0.9999, 1.0, 7.0, -7.0])
     openpi = np.digitize(values, bins=np.linspace(-1, 1, 256 + 1)[:-1]) - 1

@@ -61,6 +61,16 @@ def test_when_all_places_are_taken_the_farthest_from_any_cube_is_named() -> None
     assert place_m(carrying((0.0, 0.0), *others)) == (*PLACES_M[7], HEIGHT_M)
 
 
+def test_after_a_cube_was_let_go_the_hand_rises() -> None:
+    """A planner may say "put" for a while after that."""
+    let_go = carrying((0.0, 0.07), height_m=HEIGHT_M) | {"gripper_m": 0.06}
+    assert GATHER_RECALL.valid(let_go, PUT)
+    up = GATHER_RECALL.act(let_go, PUT)
+    assert up[2] > 0.5 and up[6] > 0 and not up[:2].any()
+    assert not GATHER_RECALL.valid(let_go | {"tcp_m": np.array([0.3, 0.07, 0.1])}, PUT)
+    assert not GATHER_RECALL.valid(let_go | {"gripper_m": 0.0}, PUT)
+
+
 def test_a_subtask_of_take_it_back_points_at_the_cube_until_it_is_held() -> None:
     cube, target = np.array([0.1, 0.05, 0.02]), np.array([0.2, -0.1, 0.0])
     state: State = {"tcp_m": np.array([0.0, 0.0, 0.2]), "gripper_m": 0.08, "cube_m": cube, "target_m": target}

@@ -17,7 +17,16 @@ import numpy as np
 
 from predimem.envs.mikasa.families.family import EpisodeReport, Family, State
 from predimem.envs.mikasa.families.motion import GRIPPER_OPEN, hold
-from predimem.envs.mikasa.families.pick_place import CUBE_M, carried, carry_goal_m, is_held, pick, pick_goal_m, put
+from predimem.envs.mikasa.families.pick_place import (
+    CUBE_M,
+    HELD_OPENING_M,
+    carried,
+    carry_goal_m,
+    is_held,
+    pick,
+    pick_goal_m,
+    put,
+)
 from predimem.envs.mikasa.families.press import press, press_goal_m
 from predimem.envs.mikasa.families.scene import BULB_M, position_m, robot_state
 
@@ -29,6 +38,7 @@ PRESSES = tuple(f"press the {colour} button" for colour in COLOURS)
 PLACES_M = np.array([(x, y) for x in (0.0, 0.05, -0.05) for y in (0.0, 0.07, -0.07)])
 CLEAR_OF_M = np.array([0.035, 0.055])  # a place is taken by a cube that is nearer to it in x and in y
 NEAR_PLACE_M = 0.02  # a cube that is carried as near to a free place may be put down where it is ...
+BESIDE_DISC_M = 0.15  # from its centre
 ROOMY_CUBES = 5  # ... while there are so few cubes that those put down beside their places leave room
 
 
@@ -83,8 +93,8 @@ class GatherRecall(Family):
         return hold()
 
     def valid(self, state: State, subtask: str) -> bool:
-        if subtask == PUT:
-            return _held(state) is not None
+        if subtask == PUT:  # a planner says so for a while after the cube has been let go: then the hand rises
+            return _held(state) is not None or _has_let_go(state)
         if _held(state) is not None:
             return False
         return subtask == PICK if not state["there"].all() else subtask in PRESSES
@@ -128,6 +138,12 @@ def _held(state: State) -> int | None:
         if is_held(state["tcp_m"], state["gripper_m"], cube):
             return index
     return None
+
+
+def _has_let_go(state: State) -> bool:
+    """Whether the hand is open over the disc or beside it."""
+    away_m = np.linalg.norm((state["tcp_m"] - state["places_m"][0])[:2])
+    return state["gripper_m"] > HELD_OPENING_M[1] and bool(away_m < BESIDE_DISC_M)
 
 
 def _carried(state: State) -> int:
