@@ -117,13 +117,18 @@ class DriverConfig:
     execute_steps: control steps from one look of the actor to the next.
     subtask_steps: it moves the arm for so many steps of each subtask. Then the expert does, so that an actor that is
         stuck comes to what is next.
+    delay_steps: both hear of a new subtask up to so many steps late, drawn anew for each, as from a planner. So the arm
+        is seen at rest where a subtask has ended.
     """
 
     actor: str
     execute_steps: int = 2
     subtask_steps: int = 40
+    delay_steps: int = 0
 
     def __post_init__(self) -> None:
+        if self.delay_steps < 0:
+            raise ConfigError(f"driver.delay_steps must be >= 0, got {self.delay_steps}")
         for name in ("execute_steps", "subtask_steps"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"driver.{name} must be >= 1, got {getattr(self, name)}")
@@ -136,19 +141,23 @@ class DriverConfig:
 class Driver:
     """A `Controller`: an actor, and the expert where it takes too long."""
 
-    def __init__(self, policy: Policy, family: Family, config: DriverConfig) -> None:
-        self._policy, self._family, self._config = policy, family, config
+    def __init__(self, policy: Policy, family: Family, config: DriverConfig, rng: np.random.Generator) -> None:
+        self._policy, self._family, self._config, self._rng = policy, family, config, rng
+        self._due, self._told_at = "", 0  # the true subtask, and the step at which it is told
         self._subtask, self._subtask_steps = "", 0
         self._chunk: np.ndarray | None = None
         self._chunk_step = 0
 
     def action(self, observation: Observation, state: State, subtask: str) -> np.ndarray:
-        if subtask != self._subtask:
-            self._subtask, self._subtask_steps = subtask, 0
+        if subtask != self._due:
+            delay = self._rng.integers(self._config.delay_steps, endpoint=True) if self._due else 0
+            self._due, self._told_at = subtask, observation.step + int(delay)
+        if self._subtask != self._due and observation.step >= self._told_at:
+            self._subtask, self._subtask_steps = self._due, 0
         self._subtask_steps += 1
         if observation.step % self._config.execute_steps == 0:
-            self._chunk, self._chunk_step = self._policy.infer(observation, subtask).actions, observation.step
+            self._chunk, self._chunk_step = self._policy.infer(observation, self._subtask).actions, observation.step
         if self._chunk is None or self._subtask_steps > self._config.subtask_steps:
-            return self._family.act(state, subtask)
+            return self._family.act(state, self._subtask)
         age = min(observation.step - self._chunk_step, len(self._chunk) - 1)
         return np.clip(self._chunk[age], -1.0, 1.0).astype(np.float32)

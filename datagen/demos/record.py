@@ -111,12 +111,13 @@ def record_driven_episode(
     looks = range(0, environment.horizon + 1, every)
     environment.look_steps = frozenset(looks)
     try:
-        played = _play(environment, family, seed, Driver(policy, family, driver))
+        rng = np.random.default_rng([seed, zlib.crc32(task.encode())])
+        played = _play(environment, family, seed, Driver(policy, family, driver, rng))
     finally:
         environment.look_steps = None
     labels = _annotated(environment, family, played, keyframes)
     looked = frozenset(step for step in looks if step < len(played.actions))
-    how = {"noise_std": 0.0, "detour_steps": 0, "driver_steps": driver.subtask_steps}
+    how = {"noise_std": 0.0, "detour_steps": 0, "driver_steps": driver.subtask_steps, "delay_steps": driver.delay_steps}
     return _episode(environment, family, task, seed, played, how, labels, looked)
 
 

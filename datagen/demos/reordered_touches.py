@@ -30,7 +30,8 @@ from predimem.envs.mikasa.families.touch_one import WAIT, WATCH, touch
 
 APPROACH_STEPS = 3  # of each touch, so many before its end are shown ...
 APPROACH_M = 0.025  # ... at which the hand is at least so far away: images nearer by look as those of the end
-REST_STEPS = (4, 10)  # ... and the first image after it for so long: the arm rests until it is told what is next
+REST_STEPS = (4, 10)  # ... and for so long the arm at rest after it, until it is told what is next:
+REST_M = 0.015  # what the source shows until the hand has left by so much, and then the last of that
 PHASE_STEPS = (1, 5)  # how long a cube of the cue shows, and the empty table after it, in the suite's short tasks
 
 _TASK = re.compile(r"(BunchOfColors|SeqOfColors|ChainOfColors)(\d)-VLA-v0")
@@ -41,7 +42,7 @@ class ReorderedTouchesConfig(EditConfig):
     """For short tasks of the three families. An episode is made of one of its family with as many cubes or more."""
 
     kind: Literal["reordered_touches"] = "reordered_touches"
-    sources: tuple[str, ...] = ("runs/data/mikasa_sequences",)
+    sources: tuple[str, ...] = ("runs/data/mikasa_sequences", "runs/data/mikasa_sequences_late")
     out: str = "runs/data/mikasa_sequences_reordered"
     left_out: float = 0.1
 
@@ -87,12 +88,12 @@ def reordered(sources: Sequence[Episode], task: str, seed: int, rng: np.random.G
     for cue in cues:
         cut.add(WATCH, [cue] * shown, keyframe=True)
     cut.add(WAIT, [spans[WAIT].start] * int(rng.integers(PHASE_STEPS[0], PHASE_STEPS[1], endpoint=True)))
-    rests_at = spans[touches[0]].start
+    start = spans[touches[0]].start
     for label in (*order, PRESS, LIFT):
-        cut.add(label, [rests_at] * int(rng.integers(*REST_STEPS, endpoint=True)), keyframe=label != order[0])
+        cut.add(label, _rest(source, start, int(rng.integers(*REST_STEPS, endpoint=True))), keyframe=label != order[0])
         if label != LIFT:
             cut.add(label, _approach(source, spans[label]))
-            rests_at = spans[label].end
+            start = spans[label].end
     images = cut.images(source)
     if together:
         for camera, image in _cue_of(source, [label.removeprefix(touch("")) for label in order]).items():
@@ -104,6 +105,13 @@ def _is_straight(episode: Episode) -> bool:
     """Whether it succeeded, and did nothing twice."""
     labels = [span.label for span in episode.subtasks]
     return episode.success and len(set(labels)) == len(labels)
+
+
+def _rest(source: Episode, start: int, steps: int) -> list[int]:
+    """So many steps of an arm that stays where it is at `start`."""
+    away_m = np.linalg.norm(source.state[start : start + steps, :3] - source.state[start, :3], axis=1)
+    stays = int(np.argmax([*(away_m >= REST_M), True]))
+    return [min(step, start + stays - 1) for step in range(start, start + steps)]
 
 
 def _approach(source: Episode, span: SubtaskSpan) -> list[int]:

@@ -113,6 +113,21 @@ def test_an_actor_drives_and_the_expert_labels_and_takes_over() -> None:
     assert episode.metadata["driver_steps"] == 6
 
 
+def test_a_driver_hears_late_what_is_due() -> None:
+    heard = set()
+    for seed in range(1001, 1013):
+        policy, environment = Eastwards(), PointEnvironment("point")
+        driver = DriverConfig("weights", execute_steps=1, subtask_steps=40, delay_steps=3)
+        episode = record_driven_episode(environment, "point", seed, policy, driver, None, ThriftConfig(1, 0))
+        told = [step for step, _, subtask in policy.asked if subtask.startswith("touch")]
+        assert episode.subtask_at(3) == "wait" and episode.subtask_at(4).startswith("touch")  # labels are not late
+        assert told == list(range(told[0], len(episode)))
+        heard.add(told[0])
+    assert heard == {4, 5, 6, 7}
+    with pytest.raises(ConfigError, match="delay_steps must be >= 0, got -1"):
+        DriverConfig("weights", delay_steps=-1)
+
+
 def test_an_actor_looks_at_fresh_images_alone() -> None:
     with pytest.raises(ConfigError, match=r"looks every 3 steps .* every 2 .*multiple"):
         CollectConfig(driver=DriverConfig("weights", execute_steps=3), images=ThriftConfig(every=2))

@@ -146,6 +146,32 @@ def test_what_has_to_be_remembered_says_what_is_due(sources: Path, tmp_path: Pat
     assert len(orders) > 5
 
 
+def test_an_arm_that_waited_is_seen_as_it_waited(sources: Path, tmp_path: Path) -> None:
+    """After the first touch it settles by 3 mm for two steps, and leaves with the third."""
+    demo = demonstration(SEQ, 1000)
+    after = demo.subtasks[3].start
+    state = demo.state.copy()
+    state[after : after + 3, :3] = state[after, :3] + np.array([[0, 0, 0], [0, 0, -0.003], [0, 0, 0.02]], np.float32)
+    for path in sources.glob("*/*.h5"):
+        path.unlink()
+    save_episode(episode_path(sources, SEQ, 1000), replace(demo, state=state))
+    task = "SeqOfColors3-VLA-v0"
+    config = ReorderedTouchesConfig((str(sources),), str(tmp_path / "out"), (TaskSeeds(task, 30, 2000),), left_out=0)
+    worker = reordered_touches_worker(config)
+    first, seen = demo.subtasks[2].label, 0
+    for job in config.jobs():
+        worker.play(job)
+        episode = load_episode(episode_path(config.out, task, job.seed))
+        spans = [k for k, span in enumerate(episode.subtasks) if span.label == first]
+        for k in spans:
+            begins = episode.subtasks[k + 1].start
+            np.testing.assert_allclose(
+                episode.state[begins : begins + 4, 2] - state[after, 2], [0, *[-0.003] * 3], atol=1e-6
+            )
+            seen += 1
+    assert seen > 5
+
+
 def test_a_failed_episode_is_no_source(sources: Path, tmp_path: Path) -> None:
     for seed in range(1000, 1010):
         failed = replace(demonstration(SEQ, seed), success=False)
