@@ -24,9 +24,10 @@ from predimem.core.episodes import Episode, SubtaskSpan
 from predimem.envs.mikasa.families.blink_count import PRESS_BLACK, PRESS_RED, RAISE, WATCH
 
 REST_STEPS = (4, 10)  # for so long the first image of a subtask: the arm rests until it is told what is next
-MOST = {"Easy": 3, "Medium": 5, "Hard": 7}  # blinks of an episode, as in the suite
 
-_TASKS = {f"BlinkCountButtonPress{level}-VLA-v0": most for level, most in MOST.items()}
+_TASKS = {  # how many blinks an episode has at most, as in the suite
+    f"BlinkCountButtonPress{level}-VLA-v0": most for level, most in (("Easy", 3), ("Medium", 5), ("Hard", 7))
+}
 
 
 @dataclass(frozen=True)
