@@ -71,7 +71,7 @@ def walk(config: TrainConfig, held_out: Sequence[Episode]) -> dict[str, Any]:
     out = Path(config.out)
     out.mkdir(parents=True, exist_ok=True)
     recipe = out.with_suffix(".yaml")
-    recipe.write_text(yaml.safe_dump(json.loads(json.dumps(to_dict(config)))))
+    recipe.write_text(yaml.safe_dump(to_dict(config)))
     began_s = time.perf_counter()
     exported = train(recipe)
     trained_s = time.perf_counter() - began_s

@@ -138,14 +138,21 @@ def in_todays_words(cls: type, data: dict[str, Any]) -> dict[str, Any]:
     What cannot be read is returned as it is: it is another config in any case.
     """
     try:
-        return json.loads(json.dumps(to_dict(from_dict(cls, data))))
+        return to_dict(from_dict(cls, data))
     except (ConfigError, ValueError):
         return data
 
 
 def to_dict(config: Any) -> dict[str, Any]:
-    """The config as plain data, as it is written into results and beside weights."""
-    return dataclasses.asdict(config)
+    """The config as JSON data, as it is written into results and beside weights: tuples become lists."""
+    data: dict[str, Any] = _with_lists(dataclasses.asdict(config))
+    return data
+
+
+def _with_lists(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: _with_lists(value) for key, value in data.items()}
+    return [_with_lists(value) for value in data] if isinstance(data, tuple | list) else data
 
 
 def differences(old: Any, new: Any, where: str = "") -> list[str]:

@@ -24,14 +24,8 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def recipe(tmp_path: Path) -> Path:
     path = tmp_path / "recipe.yaml"
-    path.write_text(yaml.safe_dump(as_lists(to_dict(replace(CONFIG, log_every=1)))))
+    path.write_text(yaml.safe_dump(to_dict(replace(CONFIG, log_every=1))))
     return path
-
-
-def as_lists(data):
-    if isinstance(data, dict):
-        return {name: as_lists(value) for name, value in data.items()}
-    return [as_lists(value) for value in data] if isinstance(data, tuple | list) else data
 
 
 def test_it_says_what_would_be_done_and_writes_nothing(episodes: Path, tmp_path: Path) -> None:

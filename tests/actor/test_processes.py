@@ -19,7 +19,6 @@ from actor.dataset import SamplingConfig
 from actor.train import train
 from actor.training.config import ActorTrainConfig
 from predimem.core.config import to_dict
-from tests.actor.test_dry_run import as_lists
 from tests.actor.test_train import CONFIG
 
 ROOT = Path(__file__).parents[2]
@@ -27,7 +26,7 @@ RECIPE = dataclasses.replace(CONFIG, log_every=1, sampling=SamplingConfig(4, 3))
 
 
 def write(config: ActorTrainConfig, path: Path) -> Path:
-    path.write_text(yaml.safe_dump(as_lists(to_dict(config))))
+    path.write_text(yaml.safe_dump(to_dict(config)))
     return path
 
 

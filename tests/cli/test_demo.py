@@ -88,7 +88,7 @@ def test_memory_decides_both_parts(tmp_path: Path) -> None:
     assert status == {"predimem-skills": "success", "no-keyframes-skills": "failure"}
     mistake = next(record["mistake"] for record in results["episodes"] if record["status"] == "failure")
     assert "again" in mistake["text"] and mistake["due"] == "open bottom drawer"
-    assert "did “open top drawer” again" in page.read_text()
+    assert mistake["text"] in page.read_text()  # which drawer it opens again depends on the machine's timing
     before = (tmp_path / "drawers/episodes.jsonl").read_text()
     play_demo(DRAWERS, replace(COLOURS, tasks=COLOURS.tasks[:1]), tmp_path, 1, 2, False)
     assert (tmp_path / "drawers/episodes.jsonl").read_text() == before

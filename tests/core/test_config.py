@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -56,6 +57,7 @@ def test_everything_at_once(tmp_path: Path) -> None:
 def test_there_and_back() -> None:
     config = Training(steps=3, stages=(Optimiser(0.5),), seed=4)
     assert from_dict(Training, to_dict(config)) == config
+    assert json.loads(json.dumps(to_dict(config))) == to_dict(config)  # what was written down is compared with it
 
 
 @pytest.mark.parametrize(

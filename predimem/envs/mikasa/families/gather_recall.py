@@ -5,7 +5,7 @@ colours for 8 to 14 steps, as soon as a certain number of cubes lies on the disc
 first image in which the lamp is lit (`evidence`); when all cubes lie on the disc, it has long been dark. Which cube is
 next, and that none is left, can be seen. A wrong button ends the episode.
 
-The controller takes the cube that is nearest to the hand, and puts it on the nearest free place of a grid on the disc.
+The controller takes the cube that is nearest to the hand, and puts it on the first free place of a grid on the disc.
 """
 
 from __future__ import annotations
@@ -161,8 +161,11 @@ def _next(state: State) -> int | None:
 
 
 def _place_m(state: State) -> np.ndarray:
-    """float64 [3]: where the cube that is carried is put: the free place that is nearest to it, or below it if that is
-    about the same. If all places are taken, the one that is farthest from any cube on the disc."""
+    """float64 [3]: where the cube that is carried is put: the first free place, or below it if that is about the same.
+
+    The nearest free place would be another one after a small turn of the way, and a learner aimed between the two. If
+    all places are taken, it is the one that is farthest from any cube on the disc.
+    """
     cube = state["cubes_m"][_carried(state)]
     places = state["places_m"]
     others = np.delete(state["cubes_m"], _carried(state), axis=0)
@@ -171,10 +174,9 @@ def _place_m(state: State) -> np.ndarray:
     if not len(free):
         away = [np.linalg.norm((others - place)[:, :2], axis=1).min() for place in places]
         return places[int(np.argmax(away))]
-    distances = np.linalg.norm((free - cube)[:, :2], axis=1)
     below = np.array([*cube[:2], places[0, 2]])
-    roomy = len(state["cubes_m"]) <= ROOMY_CUBES and distances.min() < NEAR_PLACE_M
-    return below if roomy and _is_free(below, others) else free[int(np.argmin(distances))]
+    roomy = len(state["cubes_m"]) <= ROOMY_CUBES and np.linalg.norm((free[0] - cube)[:2]) < NEAR_PLACE_M
+    return below if roomy and _is_free(below, others) else free[0]
 
 
 def _is_free(place_m: np.ndarray, others_m: np.ndarray) -> bool:
