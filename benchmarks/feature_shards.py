@@ -58,8 +58,9 @@ def measure(folder: Path, steps: int, images: int, image_px: int) -> dict[str, f
     written_s = time.perf_counter() - began_s
     table = FeatureShards(folder / "features")
     pixels = processor.image_processor(images=[Image.open(n) for n in names], do_resize=False, return_tensors="pt")
-    start, pad = model.config.vision_start_token_id, model.config.image_token_id
-    ids = [token for _ in names for token in (start, *[pad] * table.tokens, model.config.vision_end_token_id)]
+    config = model.config
+    start, pad, end = config.vision_start_token_id, config.image_token_id, config.vision_end_token_id
+    ids = [token for row in range(images) for token in (start, *[pad] * table.tokens(row), end)]
     ids += rng.integers(300, 500, 60).tolist()
     labels = [-100] * (len(ids) - 20) + ids[-20:]
     batch = {"input_ids": torch.tensor([ids]), "labels": torch.tensor([labels])}
