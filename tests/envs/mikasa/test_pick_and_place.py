@@ -7,6 +7,8 @@ import pytest
 
 from predimem.envs.mikasa.families.family import Family, State
 from predimem.envs.mikasa.families.gather_recall import GATHER_RECALL, PLACES_M, PUT
+from predimem.envs.mikasa.families.motion import GRIPPER_CLOSED
+from predimem.envs.mikasa.families.pick_place import CUBE_M, GRIPPER_RELEASE, put
 from predimem.envs.mikasa.families.take_it_back import BACK, FETCH, MIDDLES_M, TAKE_IT_BACK
 
 HEIGHT_M = 0.026  # of a cube's centre on the disc
@@ -39,7 +41,7 @@ def test_a_cube_goes_to_the_first_free_place_wherever_it_comes_from(at: tuple[fl
 
 def test_near_a_place_it_is_put_down_where_it_is() -> None:
     assert place_m(carrying((0.01, 0.012))) == (0.01, 0.012, HEIGHT_M)
-    assert place_m(carrying((0.026, 0.012))) == (0.0, 0.0, HEIGHT_M)  # too far from it
+    assert place_m(carrying((0.034, 0.012))) == (0.0, 0.0, HEIGHT_M)  # too far from it
     beside = (0.049, 0.0, HEIGHT_M)
     assert place_m(carrying((0.018, 0.0), beside)) == (0.0, 0.0, HEIGHT_M)  # too near to a neighbour
 
@@ -57,6 +59,15 @@ def test_when_all_places_are_taken_the_farthest_from_any_cube_is_named() -> None
     others = [(*offset + np.array([0.01, 0.0]) * (k != 4), HEIGHT_M) for k, offset in enumerate(PLACES_M)]
     others[7] = (PLACES_M[7][0] + 0.03, PLACES_M[7][1], HEIGHT_M)
     assert place_m(carrying((0.0, 0.0), *others)) == (*PLACES_M[7], HEIGHT_M)
+
+
+def test_a_cube_is_let_go_where_it_lies_however_low_the_fingers_have_it() -> None:
+    place_m = np.array([0.0, 0.0, HEIGHT_M])
+    tcp_m = place_m + [0.0, 0.0, 0.018]
+    assert put(tcp_m, CUBE_M, place_m, tcp_m - [0.0, 0.0, 0.015])[6] == np.float32(GRIPPER_RELEASE)
+    centred = put(tcp_m, CUBE_M, place_m, tcp_m)
+    assert centred[6] == GRIPPER_CLOSED and centred[2] < 0  # not down yet
+    assert put(tcp_m, CUBE_M, place_m, tcp_m + [0.0, 0.0, 0.015])[2] == centred[2]  # nor any lower than that
 
 
 def test_after_a_cube_was_let_go_the_hand_rises() -> None:

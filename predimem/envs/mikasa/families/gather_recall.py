@@ -37,7 +37,7 @@ PRESSES = tuple(f"press the {colour} button" for colour in COLOURS)
 # From the disc's centre, in metres; along y the open fingers have to fit between cubes.
 PLACES_M = np.array([(x, y) for x in (0.0, 0.05, -0.05) for y in (0.0, 0.07, -0.07)])
 CLEAR_OF_M = np.array([0.035, 0.055])  # a place is taken by a cube that is nearer to it in x and in y
-NEAR_PLACE_M = 0.02  # a cube that is carried as near to its place may be put down where it is ...
+NEAR_PLACE_M = 0.035  # a cube that is carried as near to its place may be put down where it is ...
 ROOMY_CUBES = 5  # ... while there are so few cubes that those put down beside their places leave room
 BESIDE_DISC_M = 0.15  # from its centre
 

@@ -57,8 +57,8 @@ def put(tcp_m: np.ndarray, gripper_m: float, place_m: np.ndarray, cube_m: np.nda
 
 def _above(tcp_m: np.ndarray, place_m: np.ndarray, cube_m: np.ndarray) -> np.ndarray:
     """Where the TCP is when the cube, wherever the fingers have it, is let go at its place."""
-    aside = np.clip((cube_m - tcp_m)[:2], -HELD_M, HELD_M)
-    return np.array([*(place_m[:2] - aside), place_m[2] + DROP_M])
+    aside = np.clip(cube_m - tcp_m, -HELD_M, [HELD_M, HELD_M, 0.0])  # no lower than the place: fingers hit the ground
+    return place_m - aside + np.array([0.0, 0.0, DROP_M])
 
 
 def carried(state: Mapping[str, Any], action: np.ndarray, cube_m: np.ndarray) -> tuple[dict[str, Any], np.ndarray]:
