@@ -62,12 +62,12 @@ def test_when_all_places_are_taken_the_farthest_from_any_cube_is_named() -> None
 
 
 def test_a_cube_is_let_go_where_it_lies_however_low_the_fingers_have_it() -> None:
-    place_m = np.array([0.0, 0.0, HEIGHT_M])
-    tcp_m = place_m + [0.0, 0.0, 0.018]
-    assert put(tcp_m, CUBE_M, place_m, tcp_m - [0.0, 0.0, 0.015])[6] == np.float32(GRIPPER_RELEASE)
+    place_m, up_m = np.array([0.0, 0.0, HEIGHT_M]), np.array([0.0, 0.0, 0.015])
+    tcp_m = place_m + 1.2 * up_m
+    assert put(tcp_m, CUBE_M, place_m, tcp_m - up_m)[6] == np.float32(GRIPPER_RELEASE)
     centred = put(tcp_m, CUBE_M, place_m, tcp_m)
     assert centred[6] == GRIPPER_CLOSED and centred[2] < 0  # not down yet
-    assert put(tcp_m, CUBE_M, place_m, tcp_m + [0.0, 0.0, 0.015])[2] == centred[2]  # nor any lower than that
+    assert put(tcp_m, CUBE_M, place_m, tcp_m + up_m)[2] == centred[2]  # nor any lower than that
 
 
 def test_after_a_cube_was_let_go_the_hand_rises() -> None:
