@@ -262,10 +262,12 @@ def load_frame_sets(
     folders = [roots] if isinstance(roots, str | Path) else list(roots)
     paths = [path for folder in folders for path in list_episodes(folder)]
     cameras, horizon, size = config.cameras, config.model.action_horizon, config.model.image_size
+    where = ", ".join(map(str, folders))
     if len(paths) < val_every:
-        where = ", ".join(map(str, folders))
         raise ValueError(f"{where} holds {len(paths)} episodes; a validation split needs at least {val_every}")
     episodes = [episode for folder in folders for episode in load_episodes(folder)]
+    if len(episodes) != len(paths):
+        raise ValueError(f"{where} held {len(paths)} episodes, then {len(episodes)}: train once all of them are made")
     for path, episode in zip(paths, episodes, strict=True):
         refuse_evaluation_seed(episode.seed, str(path))
         _check(path, episode, config)

@@ -3,11 +3,12 @@ import dataclasses
 import numpy as np
 import pytest
 
+from actor import dataset
 from actor.dataset import FrameSet, SamplingConfig, load_frame_sets
 from actor.pi05 import Pi05Config
 from actor.tiny.conv_stem import ConvStemConfig
 from actor.weights import ActorConfig
-from predimem.core.episode_folder import episode_path
+from predimem.core.episode_folder import episode_path, load_episodes
 from predimem.core.episode_writer import save_episode
 from predimem.core.frames import Frames
 from tests.actor.conftest import APPEAR, CAMERAS, HORIZON, INSTRUCTION, make_episode, save_episodes
@@ -139,6 +140,18 @@ def test_evaluation_seeds_are_refused(tmp_path):
     save_episodes(tmp_path, range(1000, 1002))
     save_episode(episode_path(tmp_path, "Squares", 900_000), make_episode(900_000))
     with pytest.raises(ValueError, match="seed 900000 is kept for evaluation"):
+        load_frame_sets(tmp_path, CONFIG, val_every=2)
+
+
+def test_episodes_that_are_still_being_made_are_told(tmp_path, monkeypatch):
+    save_episodes(tmp_path, range(1000, 1004))
+
+    def load_while_one_is_made(root):
+        save_episodes(tmp_path, [1004])
+        return load_episodes(root)
+
+    monkeypatch.setattr(dataset, "load_episodes", load_while_one_is_made)
+    with pytest.raises(ValueError, match="held 4 episodes, then 5: train once all of them are made"):
         load_frame_sets(tmp_path, CONFIG, val_every=2)
 
 
