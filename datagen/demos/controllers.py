@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -119,16 +120,20 @@ class DriverConfig:
         stuck comes to what is next.
     delay_steps: both hear of a new subtask up to so many steps late, drawn anew for each, as from a planner. So the arm
         is seen at rest where a subtask has ended.
+    latency_steps: control steps from a look of the actor to the first action of its chunk that is executed, as
+        `s1_latency_steps` in an evaluation. With one step more, the arm overshoots farther.
     """
 
     actor: str
     execute_steps: int = 2
     subtask_steps: int = 40
     delay_steps: int = 0
+    latency_steps: int = 0
 
     def __post_init__(self) -> None:
-        if self.delay_steps < 0:
-            raise ConfigError(f"driver.delay_steps must be >= 0, got {self.delay_steps}")
+        for name in ("delay_steps", "latency_steps"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"driver.{name} must be >= 0, got {getattr(self, name)}")
         for name in ("execute_steps", "subtask_steps"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"driver.{name} must be >= 1, got {getattr(self, name)}")
@@ -145,8 +150,7 @@ class Driver:
         self._policy, self._family, self._config, self._rng = policy, family, config, rng
         self._due, self._told_at = "", 0  # the true subtask, and the step at which it is told
         self._subtask, self._subtask_steps = "", 0
-        self._chunk: np.ndarray | None = None
-        self._chunk_step = 0
+        self._chunks: deque[tuple[int, np.ndarray]] = deque()  # the steps of their looks; the first one is executed
 
     def action(self, observation: Observation, state: State, subtask: str) -> np.ndarray:
         if subtask != self._due:
@@ -156,8 +160,11 @@ class Driver:
             self._subtask, self._subtask_steps = self._due, 0
         self._subtask_steps += 1
         if observation.step % self._config.execute_steps == 0:
-            self._chunk, self._chunk_step = self._policy.infer(observation, self._subtask).actions, observation.step
-        if self._chunk is None or self._subtask_steps > self._config.subtask_steps:
+            self._chunks.append((observation.step, self._policy.infer(observation, self._subtask).actions))
+        while len(self._chunks) > 1 and observation.step >= self._chunks[1][0] + self._config.latency_steps:
+            self._chunks.popleft()
+        look_step, chunk = self._chunks[0]
+        age = observation.step - look_step
+        if age < self._config.latency_steps or self._subtask_steps > self._config.subtask_steps:
             return self._family.act(state, self._subtask)
-        age = min(observation.step - self._chunk_step, len(self._chunk) - 1)
-        return np.clip(self._chunk[age], -1.0, 1.0).astype(np.float32)
+        return np.clip(chunk[min(age, len(chunk) - 1)], -1.0, 1.0).astype(np.float32)

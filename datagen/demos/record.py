@@ -117,7 +117,13 @@ def record_driven_episode(
         environment.look_steps = None
     labels = _annotated(environment, family, played, keyframes)
     looked = frozenset(step for step in looks if step < len(played.actions))
-    how = {"noise_std": 0.0, "detour_steps": 0, "driver_steps": driver.subtask_steps, "delay_steps": driver.delay_steps}
+    how = {
+        "noise_std": 0.0,
+        "detour_steps": 0,
+        "driver_steps": driver.subtask_steps,
+        "delay_steps": driver.delay_steps,
+        "latency_steps": driver.latency_steps,
+    }
     return _episode(environment, family, task, seed, played, how, labels, looked)
 
 

@@ -128,6 +128,29 @@ def test_a_driver_hears_late_what_is_due() -> None:
         DriverConfig("weights", delay_steps=-1)
 
 
+class Numbered:
+    """A `Policy` whose actions along x say from which look they are, and how old it is."""
+
+    def infer(self, observation: Observation, subtask: str) -> ActionChunk:
+        actions = np.zeros((4, 7), np.float32)
+        actions[:, 0] = observation.step / 100 + np.arange(4) / 1000
+        return ActionChunk(observation.step, actions, subtask)
+
+
+def test_the_chunk_of_a_driver_comes_late() -> None:
+    driver = DriverConfig("weights", execute_steps=2, subtask_steps=40, latency_steps=1)
+    episode = record_driven_episode(
+        PointEnvironment("point"), "point", 1001, Numbered(), driver, None, ThriftConfig(2, 0)
+    )
+    assert episode.actions[0, 0] == record(CLEAN).actions[0, 0]  # the expert, until the first chunk comes
+    looks = [(step - 1) // 2 * 2 for step in range(1, len(episode))]
+    expected = [look / 100 + (step - look) / 1000 for step, look in enumerate(looks, 1)]
+    np.testing.assert_allclose(episode.actions[1:, 0], expected, atol=1e-6)
+    assert episode.metadata["latency_steps"] == 1
+    with pytest.raises(ConfigError, match="latency_steps must be >= 0, got -1"):
+        DriverConfig("weights", latency_steps=-1)
+
+
 def test_an_actor_looks_at_fresh_images_alone() -> None:
     with pytest.raises(ConfigError, match=r"looks every 3 steps .* every 2 .*multiple"):
         CollectConfig(driver=DriverConfig("weights", execute_steps=3), images=ThriftConfig(every=2))
