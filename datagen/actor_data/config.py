@@ -25,6 +25,8 @@ class ActorDataConfig(ArenaDataConfig):
 
     The other fields are about roll-outs.
     execute_steps: how much of a chunk is played before the next image.
+    latency_steps: control steps from a look of an actor to the first action of its chunk that is played, as
+    `s1_latency_steps` in an evaluation.
     subtask_steps: how long one subtask may take.
     after_steps: after a success a subtask goes on for up to so long, drawn at random, since planners learn to name the
     next one when the motion has ended.
@@ -48,6 +50,7 @@ class ActorDataConfig(ArenaDataConfig):
     frames: int = 16
     chunk_steps: int = 16
     execute_steps: int = 8
+    latency_steps: int = 0
     subtask_steps: int = 200
     after_steps: int = 50
     chain_share: float = 0.5
@@ -63,7 +66,7 @@ class ActorDataConfig(ArenaDataConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_at_least(self, 1, "frames", "chunk_steps", "execute_steps", "subtask_steps")
-        check_at_least(self, 0, "after_steps")
+        check_at_least(self, 0, "after_steps", "latency_steps")
         for name in ("hard_share", "chain_share", "expert_share"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ConfigError(f"{name} must be in [0, 1], got {getattr(self, name)}")

@@ -67,6 +67,7 @@ def play(
     *,
     chunk_steps: int,
     execute_steps: int,
+    latency_steps: int,
     subtask_steps: int,
     after_steps: int,
     chain: bool,
@@ -77,12 +78,14 @@ def play(
     """From `stage` on; with `chain`, on with the next subtasks as long as they succeed.
 
     policy: None for the expert. What is played is cut where the gripper changes, so that it is looked again there.
+    latency_steps: so many actions of the chunk before are played before those of a policy's new one.
     expert_share: of the looks after which the expert's chunk is played although there is a policy.
     relabel: gives chunks that replace the expert's labels.
     """
     rollout = Rollout()
     noise = noise if policy is None and rng.random() < NOISY_SHARE else 0.0
     clock, known = 0, Snapshot.of(env)
+    queued = np.empty((0, 0), np.float32)  # what is left of the chunk that is played, from the next look on
     for subtask in subtasks[stage:]:
         began, done_at, after = clock, -1, int(rng.integers(after_steps + 1))
         while clock - done_at < after if done_at >= 0 else clock - began < subtask_steps:
@@ -94,10 +97,12 @@ def play(
                 if noise and rng.random() < SPELL_SHARE:
                     actions[:, :6] += noise * rng.normal(size=6) * (1, 1, 1, 1, 1, 1)
             else:
-                actions = policy.infer(seen, subtask.label).actions
+                actions = late(policy.infer(seen, subtask.label).actions, queued, latency_steps)
             if relabel is not None:
                 frame.chunks.update(relabel(seen, list(frame.chunks)))
-            for action in actions[: until_grip(actions, execute_steps)]:
+            played = until_grip(actions, execute_steps)
+            queued = actions[played:]
+            for action in actions[:played]:
                 driver.step(action)
                 clock += 1
                 if done_at < 0 and bool(subtask.done(env.world())[0]):
@@ -113,6 +118,16 @@ def play(
 def _fallen(env: Any) -> bool:
     """Whether a thing has left the table: nothing can be learnt from there on, and where it is has no bounds."""
     return min(float(env.world().position_m[name][0, 2]) for name in env.task.objects) < -FALLEN_M
+
+
+def late(actions: np.ndarray, queued: np.ndarray, latency_steps: int) -> np.ndarray:
+    """float32 [h, A]: what is played from a look on, if its chunk arrives so many steps later and its first actions are
+    then out of date, as with `align: steps` in an evaluation. Where fewer are queued, the chunk's own are played.
+
+    actions: float32 [h, A], the chunk. queued: float32 [k, A], what is left of the one before.
+    """
+    known = queued[:latency_steps]
+    return np.concatenate([known, actions[len(known) :]]) if len(known) else actions
 
 
 def until_grip(actions: np.ndarray, execute_steps: int) -> int:

@@ -106,6 +106,7 @@ class ActorDataWorker:
             rng,
             chunk_steps=config.chunk_steps,
             execute_steps=config.execute_steps,
+            latency_steps=config.latency_steps,
             subtask_steps=config.subtask_steps,
             after_steps=config.after_steps,
             chain=bool(rng.random() < config.chain_share),

@@ -10,6 +10,7 @@ import pytest
 from actor.training.config import DaggerConfig
 from datagen.actor_data.config import ActorDataConfig
 from datagen.actor_data.own_chunks import OwnChunks, load_actors
+from datagen.actor_data.rollouts import late
 from datagen.actor_data.worker import ActorDataWorker
 from predimem.core.config import ConfigError
 from predimem.core.episode_folder import episode_path
@@ -114,6 +115,26 @@ def test_the_expert_plays_its_share() -> None:
     with closing(ActorDataWorker(played)) as worker:
         (attempt,) = worker.rollout(job, np.random.default_rng(0)).attempts
     assert attempt.done
+
+
+def test_a_late_chunk_follows_what_is_queued() -> None:
+    new, queued = np.full((8, 7), 1.0, np.float32), np.full((4, 7), 2.0, np.float32)
+    assert late(new, queued, 0)[:, 0].tolist() == [1] * 8
+    assert late(new, queued, 2)[:, 0].tolist() == [2, 2] + [1] * 6
+    assert late(new, queued[:1], 3)[:, 0].tolist() == [2] + [1] * 7  # the chunk before was cut
+    assert late(new, np.empty((0, 0), np.float32), 3)[:, 0].tolist() == [1] * 8  # there was none
+
+
+def test_an_actor_plays_as_late_as_in_an_evaluation() -> None:
+    """The second chunk is late, so that what is seen from the third look on differs."""
+    actor = str(weights_folder(None, "arena-actor"))
+    config = dataclasses.replace(CONFIG, policy=actor, image_px=128, subtask_steps=16)
+    job, states = Job(task_of(18).name, 20_000), []
+    for steps in (0, 2):
+        with closing(ActorDataWorker(dataclasses.replace(config, latency_steps=steps))) as worker:
+            states.append([frame.state for frame in worker.rollout(job, np.random.default_rng(0)).frames[:3]])
+    in_time, after = states
+    assert np.array_equal(in_time[:2], after[:2]) and not np.allclose(in_time[2], after[2])
 
 
 def test_who_labels_is_said_for_an_actor_alone() -> None:
