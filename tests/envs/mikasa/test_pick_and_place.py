@@ -41,7 +41,7 @@ def test_fingers_that_have_begun_to_close_close_on() -> None:
 
 
 def test_the_hand_comes_down_with_open_fingers_alone() -> None:
-    cube, above = np.array([0.0, 0.0, 0.02]), np.array([0.0, 0.0, 0.16])
+    cube, above = np.array([0.0, 0.0, 0.02]), np.array([0.001, 0.0, 0.16])
     assert pick(above, 0.08, cube)[2] < 0 and pick(above, 0.03, cube)[2] == 0
 
 
