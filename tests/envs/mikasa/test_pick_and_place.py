@@ -1,4 +1,4 @@
-"""How a cube is picked up, where GatherAndRecall's are put, and what TakeItBack's subtasks point at."""
+"""Where GatherAndRecall's cubes are put, and what TakeItBack's subtasks point at."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pytest
 
 from predimem.envs.mikasa.families.family import Family, State
 from predimem.envs.mikasa.families.gather_recall import GATHER_RECALL, PLACES_M, PUT
-from predimem.envs.mikasa.families.motion import GRIPPER_CLOSED, GRIPPER_OPEN
-from predimem.envs.mikasa.families.pick_place import CUBE_M, GRIPPER_RELEASE, pick, put
+from predimem.envs.mikasa.families.motion import GRIPPER_CLOSED
+from predimem.envs.mikasa.families.pick_place import CUBE_M, GRIPPER_RELEASE, put
 from predimem.envs.mikasa.families.take_it_back import BACK, FETCH, MIDDLES_M, TAKE_IT_BACK
 
 HEIGHT_M = 0.026  # of a cube's centre on the disc
@@ -29,20 +29,6 @@ def target_m(family: Family, state: State, subtask: str) -> tuple[float, ...]:
 
 def place_m(state: State) -> tuple[float, ...]:
     return target_m(GATHER_RECALL, state, PUT)
-
-
-def test_fingers_that_have_begun_to_close_close_on() -> None:
-    """At 1.5 cm open ones come nearer, closing ones close on, and those that missed the cube rise and open."""
-    cube, tcp = np.array([0.0, 0.0, 0.02]), np.array([0.015, 0.0, 0.02])
-    nearer, on, missed = (pick(tcp, gripper_m, cube) for gripper_m in (0.08, 0.06, 0.0))
-    assert nearer[0] < 0 and nearer[-1] == GRIPPER_OPEN
-    assert not on[:6].any() and on[-1] == GRIPPER_CLOSED
-    assert missed[2] > 0 and missed[-1] == GRIPPER_OPEN
-
-
-def test_the_hand_comes_down_with_open_fingers_alone() -> None:
-    cube, above = np.array([0.0, 0.0, 0.02]), np.array([0.001, 0.0, 0.16])
-    assert pick(above, 0.08, cube)[2] < 0 and pick(above, 0.03, cube)[2] == 0
 
 
 @pytest.mark.parametrize("at", [(0.2, 0.01), (0.0, -0.3), (-0.2, 0.3)])

@@ -14,7 +14,6 @@ CLEAR_M = 0.16  # the TCP's height when it moves over the table, with or without
 AT_M = 0.012
 HELD_M = 0.025  # between TCP and the centre of a cube that the fingers hold
 HELD_OPENING_M = (0.03, 0.046)
-OPENED_M = 0.07  # fingers wider apart have not begun to close
 RELEASED_M = 0.055
 GRIPPER_RELEASE = 0.6  # a gap of 6 cm, which leaves room for a neighbour
 DROP_M = 0.004  # let go so far above where the cube comes to lie,
@@ -34,21 +33,10 @@ def pick_goal_m(tcp_m: np.ndarray, cube_m: np.ndarray) -> np.ndarray:
 
 
 def pick(tcp_m: np.ndarray, gripper_m: float, cube_m: np.ndarray) -> np.ndarray:
-    """float32 [7]: towards holding the cube; at rest once it is held.
-
-    Fingers that have begun to close close on. Those that missed the cube open above it, before the hand comes down
-    again. So what comes next does not change back and forth at the edge of where they begin to close.
-    """
-    away_m = float(np.linalg.norm(cube_m - tcp_m))
-    empty = gripper_m < HELD_OPENING_M[0]
-    if not empty and away_m < (AT_M if gripper_m > OPENED_M else HELD_M):
+    """float32 [7]: towards holding the cube; at rest once it is held."""
+    if is_held(tcp_m, gripper_m, cube_m) or np.linalg.norm(cube_m - tcp_m) < AT_M:
         return hold(GRIPPER_CLOSED)
-    goal = pick_goal_m(tcp_m, cube_m) if gripper_m > OPENED_M else funnel_m(tcp_m, _over(cube_m), CLEAR_M)
-    return towards(tcp_m, goal, GRIPPER_OPEN, arrived_m=0.0)
-
-
-def _over(place_m: np.ndarray) -> np.ndarray:
-    return np.array([*place_m[:2], CLEAR_M])
+    return towards(tcp_m, pick_goal_m(tcp_m, cube_m), GRIPPER_OPEN, arrived_m=0.0)
 
 
 def carry_goal_m(tcp_m: np.ndarray, place_m: np.ndarray, cube_m: np.ndarray) -> np.ndarray:
