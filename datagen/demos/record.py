@@ -104,7 +104,8 @@ def record_driven_episode(
     """The same for an episode in which an actor moves the arm, and the expert only says what it would have done.
 
     thrift: images are rendered `every` so many steps, as often as the actor looks or more often, and not `around`
-    anything, because what comes next is not known.
+    anything, because what comes next is not known. What a keyframe shows may be gone at the actor's next look, so that
+    the episode is played again up to the last keyframe at which it did not look.
     """
     family = _family_of(environment, task)
     every = (thrift or ThriftConfig()).every
@@ -117,6 +118,9 @@ def record_driven_episode(
         environment.look_steps = None
     labels = _annotated(environment, family, played, keyframes)
     looked = frozenset(step for step in looks if step < len(played.actions))
+    missing = frozenset(labels[1]) - looked
+    looked |= _look_again(environment, seed, played, missing) if missing else missing
+    labels = labels[0], tuple(step for step in labels[1] if step in looked)
     how = {
         "noise_std": 0.0,
         "detour_steps": 0,
@@ -125,6 +129,25 @@ def record_driven_episode(
         "latency_steps": driver.latency_steps,
     }
     return _episode(environment, family, task, seed, played, how, labels, looked)
+
+
+def _look_again(
+    environment: PrivilegedEnvironment, seed: int, played: _Played, steps: frozenset[int]
+) -> frozenset[int]:
+    """Render these steps by playing the same actions again: those at which the simulator goes the same way."""
+    environment.look_steps, rendered = steps, set[int]()
+    try:
+        observation = environment.reset(seed)
+        for step in range(max(steps) + 1):
+            if np.abs(observation.state - played.observations[step].state)[:3].max() > REPLAY_TOLERANCE_M:
+                break
+            if step in steps:
+                played.observations[step] = observation
+                rendered.add(step)
+            observation = environment.step(played.actions[step]).observation
+    finally:
+        environment.look_steps = None
+    return frozenset(rendered)
 
 
 def _family_of(environment: PrivilegedEnvironment, task: str) -> Family:

@@ -65,7 +65,10 @@ def sources_of(folders: Sequence[str], task: str, left_out: float) -> list[Episo
             episodes = sorted(load_episodes(path), key=lambda episode: episode.seed)
             usable += [e for e in episodes[: round(len(episodes) * (1 - left_out))] if _is_straight(e)]
     if not usable:
-        raise ValueError(f"expected successful episodes of {family} with {size} cubes or more in {', '.join(folders)}")
+        raise ValueError(
+            f"expected successful episodes of {family} with {size} cubes or more, with an image of each cube of the "
+            f"cue, in {', '.join(folders)}"
+        )
     return usable
 
 
@@ -102,9 +105,11 @@ def reordered(sources: Sequence[Episode], task: str, seed: int, rng: np.random.G
 
 
 def _is_straight(episode: Episode) -> bool:
-    """Whether it succeeded, and did nothing twice."""
+    """Whether it succeeded, did nothing twice, and has an image of its own of each keyframe of the cue: the one before
+    would show another cube."""
     labels = [span.label for span in episode.subtasks]
-    return episode.success and len(set(labels)) == len(labels)
+    cue = [k for k in episode.keyframes if episode.subtask_at(k) == WATCH]
+    return episode.success and len(set(labels)) == len(labels) and bool(episode.image_steps[cue].all())
 
 
 def _rest(source: Episode, start: int, steps: int) -> list[int]:

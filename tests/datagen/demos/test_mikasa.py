@@ -25,10 +25,11 @@ from predimem.core.episode_reader import load_episode
 from predimem.core.episodes import Episode
 from predimem.core.scene_facts import SceneFacts
 from predimem.core.types import ActionChunk, Observation
+from predimem.envs.mikasa.families.family import State
 from predimem.envs.mikasa.families.registry import FAMILIES
 from predimem.jobs.runner import BackendConfig
 from predimem.jobs.tasks import Job
-from tests.envs.mikasa.point_environment import PointEnvironment
+from tests.envs.mikasa.point_environment import PointEnvironment, PointFamily
 
 ROOT = Path(__file__).parents[3]
 CLEAN = PerturbationConfig(noise_share=0.0, detour_share=0.0)
@@ -149,6 +150,25 @@ def test_the_chunk_of_a_driver_comes_late() -> None:
     assert episode.metadata["latency_steps"] == 1
     with pytest.raises(ConfigError, match="latency_steps must be >= 0, got -1"):
         DriverConfig("weights", latency_steps=-1)
+
+
+class BriefCue(PointFamily):
+    """What has to be remembered is seen at steps 1 and 6 alone, the second time after the arm has moved."""
+
+    def evidence(self, state: State) -> str:
+        return {1: "first", 6: "second"}.get(state["step"], "")
+
+
+class BriefCueEnvironment(PointEnvironment):
+    family = BriefCue("Point", ("",), lambda base: base.target)
+
+
+def test_what_a_driven_episode_has_to_remember_is_seen() -> None:
+    """Also where the actor did not look."""
+    driver, environment = DriverConfig("weights", execute_steps=4), BriefCueEnvironment("point")
+    episode = record_driven_episode(environment, "point", 1001, Eastwards(), driver, None, ThriftConfig(4, 0))
+    assert episode.keyframes == (1, 6) and environment.look_steps is None
+    assert [int(episode.images["base_camera"][step][0, 0, 0]) for step in range(8)] == [0, 1, 1, 1, 4, 4, 6, 6]
 
 
 def test_an_actor_looks_at_fresh_images_alone() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -172,10 +173,20 @@ def test_an_arm_that_waited_is_seen_as_it_waited(sources: Path, tmp_path: Path) 
     assert seen > 5
 
 
-def test_a_failed_episode_is_no_source(sources: Path, tmp_path: Path) -> None:
+def failed(episode: Episode) -> Episode:
+    return replace(episode, success=False)
+
+
+def seen_every_other_step(episode: Episode) -> Episode:
+    """Two of the five cubes of the cue are on no image."""
+    rows = np.arange(len(episode)) // 2
+    return replace(episode, images={"hand_camera": Frames(np.asarray(episode.images["hand_camera"])[::2], rows)})
+
+
+@pytest.mark.parametrize("spoilt", [failed, seen_every_other_step])
+def test_it_is_no_source(sources: Path, tmp_path: Path, spoilt: Callable[[Episode], Episode]) -> None:
     for seed in range(1000, 1010):
-        failed = replace(demonstration(SEQ, seed), success=False)
-        save_episode(episode_path(sources, SEQ, seed), failed)
+        save_episode(episode_path(sources, SEQ, seed), spoilt(demonstration(SEQ, seed)))
     config = ReorderedTouchesConfig(sources=(str(sources),), out=str(tmp_path / "out"), tasks=(TaskSeeds(SEQ, 1),))
     with pytest.raises(ValueError, match="expected successful episodes of SeqOfColors with 5 cubes or more"):
         reordered_touches_worker(config).play(config.jobs()[0])
