@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from benchmarks.mikasa_table import counts_of, table
+from benchmarks.mikasa_table import Counts, counts_of, table
 from predimem.evaluation.analysis.compact import episodes_of
 from predimem.evaluation.analysis.unseen import read_outcomes, rows_of
 from predimem.evaluation.report.summary import compare, summarise_means
@@ -72,6 +72,15 @@ Which = tuple[str, str]  # a results file without its ending, an agent config of
 @cache
 def results_of(name: str) -> dict[str, Any]:
     return read_results(ROOT / "results" / f"{name}.json")
+
+
+def counts_in(*names: str) -> Counts:
+    """Those of several results files, in each of which other agents played."""
+    counts: dict[str, dict[str, tuple[int, int]]] = {}
+    for name in names:
+        for task, cells in counts_of(results_of(name)).items():
+            counts.setdefault(task, {}).update(cells)
+    return counts
 
 
 @cache
@@ -216,7 +225,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "capacities": lambda: study("arena_studies", "keyframes", CAPACITIES),
     "remember-color": lambda: table(counts_of(results_of("remember_color")), REMEMBER_COLOR),
     "mikasa-touch": lambda: table(counts_of(results_of("mikasa_touch")), MIKASA_TOUCH),
-    "mikasa-sequences": lambda: table(counts_of(results_of("mikasa_sequences")), MIKASA_SEQUENCES),
+    "mikasa-sequences": lambda: table(counts_in("mikasa_sequences", "mikasa_sequences_oracle"), MIKASA_SEQUENCES),
     "latencies": lambda: study("arena_studies", "S2's latency, s", LATENCIES),
 }
 
