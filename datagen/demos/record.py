@@ -105,7 +105,8 @@ def record_driven_episode(
 
     thrift: images are rendered `every` so many steps, as often as the actor looks or more often, and not `around`
     anything, because what comes next is not known. What a keyframe shows may be gone at the actor's next look, so that
-    the episode is played again up to the last keyframe at which it did not look.
+    the episode is played again up to the last keyframe at which it did not look. One that cannot be seen again, because
+    the simulator goes another way, is left out.
     """
     family = _family_of(environment, task)
     every = (thrift or ThriftConfig()).every
@@ -119,7 +120,8 @@ def record_driven_episode(
     labels = _annotated(environment, family, played, keyframes)
     looked = frozenset(step for step in looks if step < len(played.actions))
     missing = frozenset(labels[1]) - looked
-    looked |= _look_again(environment, seed, played, missing) if missing else missing
+    if missing:
+        looked |= _look_again(environment, seed, played, missing)
     labels = labels[0], tuple(step for step in labels[1] if step in looked)
     how = {
         "noise_std": 0.0,
