@@ -109,6 +109,11 @@ class DataJournal(Journal):
         self.add(outcome)
         return outcome
 
+    def remove_unfinished(self) -> None:
+        """Delete the unfinished files of episodes that killed workers were writing; no worker may be left."""
+        for path in self.out.glob("*/*.h5.partial"):
+            path.unlink(missing_ok=True)
+
     def add(self, outcome: Outcome, traceback: str = "") -> None:
         """Returns once it is on the disk."""
         if traceback:

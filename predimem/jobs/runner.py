@@ -134,6 +134,7 @@ def _play(
                 )
     except BaseException:
         pool.close(kill=True)
+        journal.remove_unfinished()
         raise
     pool.close()
 

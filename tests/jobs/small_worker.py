@@ -14,6 +14,7 @@ import numpy as np
 from predimem.core.episode_folder import episode_path
 from predimem.core.episode_writer import save_episode
 from predimem.core.episodes import Episode, SubtaskSpan
+from predimem.core.files import AtomicWrite
 from predimem.core.weight_files import WeightsError
 from predimem.jobs.journal import DataJournal
 from predimem.jobs.tasks import Job, Outcome
@@ -26,8 +27,8 @@ class SmallWorker:
     """Notes in `starts.txt` which job it begins and as which process. Seeds divisible by 7 are failures.
 
     crash_seed kills the worker whenever it is played, crash_after_seed once its episode is stored;
-    error_seeds raise; hang_seed does not end. file_bytes: the system lets files grow no larger than this,
-    as on a full disk. together: an episode lasts until so many workers have begun one.
+    error_seeds raise; hang_seed begins its file and does not end. file_bytes: the system lets files grow no larger
+    than this, as on a full disk. together: an episode lasts until so many workers have begun one.
     """
 
     out: str
@@ -40,6 +41,8 @@ class SmallWorker:
     together: int = 1
 
     def play(self, job: Job) -> Outcome:
+        if job.seed == self.hang_seed:
+            AtomicWrite(episode_path(self.out, job.task, job.seed)).partial.touch()
         with open(f"{self.out}/starts.txt", "a") as file:
             file.write(f"{job.task} {job.seed} {os.getpid()}\n")
         while len({process for _, _, process in starts(Path(self.out))}) < self.together:
