@@ -139,7 +139,9 @@ def harness(
     from predimem.envs.benchmark import load_benchmark
     from predimem.evaluation.run.benchmark_player import BenchmarkPlayer
     from predimem.evaluation.run.config import evaluation_settings
+    from predimem.evaluation.run.machine import machine, revision
 
+    commit, dirty = revision()
     settings = evaluation_settings(None, {"benchmark": benchmark, "tasks": split(tasks), "play.weights": weights})
     play = played_by(settings, split(agents))
     names = [load_benchmark(settings.benchmark).task_name(task) for task in settings.tasks]
@@ -150,7 +152,8 @@ def harness(
                 with Bar(episodes, "episodes", f"{task} {agent}") as bar:
                     result = player.run_harness(task, agent, episodes, lambda index, success: bar.add())
                 path = out / f"{task}.{agent}.json"
-                write_json(path, result | {"provenance": player.provenance()})
+                origin = {"revision": commit, "dirty": dirty, "machine": machine(), "provenance": player.provenance()}
+                write_json(path, result | origin)
                 print(f"{task} {agent}: success {result['sr']:.2f} over {episodes} episodes -> {path}")
 
 
