@@ -7,13 +7,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from benchmarks.mikasa_table import Counts, counts_of, table
+from benchmarks.mikasa_table import Counts, counts_of, rate, table
 from predimem.evaluation.analysis.compact import episodes_of
 from predimem.evaluation.analysis.unseen import read_outcomes, rows_of
 from predimem.evaluation.report.summary import compare, summarise_means
@@ -61,7 +62,7 @@ WINDOWS = {"window-1": "1", "window-2": "2", "full": "3", "window-5": "5", "wind
 CAPACITIES = {"keyframes-2": "2", "keyframes-4": "4", "keyframes-8": "8", "full": "unlimited"}
 LATENCIES = {"latency-0": "0", "full": "0.2", "latency-1": "1", "latency-2": "2", "latency-4": "4"}
 SIZES = {"size-small": "1 x 128", "full": "3 x 256", "size-large": "6 x 512"}
-REMEMBER_COLOR = ("predimem", "no-keyframes", "reactive")
+REMEMBER_COLOR = ("predimem", "no-head", "no-keyframes", "reactive", "oracle-subtask")
 MIKASA_TOUCH = ("predimem", "oracle-memory", "predimem-expert")
 MIKASA_SEQUENCES = ("predimem", "oracle-memory")
 CATEGORIES = ("transferring", "occlusion", "counting", "sequence")
@@ -174,6 +175,18 @@ def study(file: str, quantity: str, values: dict[str, str]) -> str:
     return markdown((quantity, "agent config", "episodes", "TSR, % [95 %]", "CSR, % [95 %]"), lines)
 
 
+def harness() -> str:
+    """What MIKASA-Robo's own code counted: the files of `predimem harness`."""
+    lines = []
+    for path in sorted((ROOT / "results" / "harness").glob("*.json")):
+        found = json.loads(path.read_text(encoding="utf-8"))
+        task, agent = found["env_id"], path.stem.removeprefix(f"{found['env_id']}.")
+        counted = rate(sum(found["successes"]), found["n_episodes"])
+        link = f"[{task.removesuffix('-VLA-v0')}](../results/harness/{path.name})"
+        lines.append((link, f"`{agent}`", counted, found["start_seed"], found["revision"][:7]))
+    return markdown(("task", "agent config", "successes [95 %]", "first seed", "revision"), lines)
+
+
 def unseen(*files: str) -> str:
     """What each condition of `configs/eval/arena_unseen.yaml` costs."""
     head, *lines = table_of(rows_of(read_outcomes([ROOT / "results" / f"{file}.json" for file in files])))
@@ -223,7 +236,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "windows": lambda: study("arena_windows", "timesteps", WINDOWS),
     "sizes": lambda: study("arena_sizes", "layers x MLP width", SIZES),
     "capacities": lambda: study("arena_studies", "keyframes", CAPACITIES),
-    "remember-color": lambda: table(counts_of(results_of("remember_color")), REMEMBER_COLOR),
+    "remember-color": lambda: table(counts_in("remember_color", "remember_color_ablations"), REMEMBER_COLOR),
+    "harness": harness,
     "mikasa-touch": lambda: table(counts_of(results_of("mikasa_touch")), MIKASA_TOUCH),
     "mikasa-sequences": lambda: table(counts_in("mikasa_sequences", "mikasa_sequences_oracle"), MIKASA_SEQUENCES),
     "latencies": lambda: study("arena_studies", "S2's latency, s", LATENCIES),
