@@ -36,7 +36,8 @@ class ActorDataConfig(ArenaDataConfig):
     expert_share: where an actor plays, the share of the looks after which the expert's chunk is played, so that the
     states after a mistake that the actor does not mend by itself are seen too.
     expert_labels: patterns of the subtasks' labels that the expert labels. For the others, the actor's own chunk is the
-    label: it keeps what it does there while it learns the rest (learning without forgetting, arXiv:1606.09282).
+    label: it keeps what it does there while it learns the rest (learning without forgetting, arXiv:1606.09282). Where
+    a thing has to be picked up before it is placed or poured from, the label counts as that of picking it up.
     """
 
     kind: Literal["actor_data"] = "actor_data"

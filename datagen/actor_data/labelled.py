@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from datagen.experts.memoryless.expert import target_m
+from datagen.experts.memoryless.expert import fetches, target_m
 from datagen.experts.memoryless.hold import OPENED_GAP_M, holding
 from datagen.experts.scripted.action_labels import chunk
 from datagen.experts.scripted.snapshot import Gripper, Snapshot
@@ -30,6 +30,8 @@ class Labelled:
     images: camera -> uint8 [H, W, 3].
     state: float32 [17].
     subtask: the label that was followed.
+    motions: label -> what the expert does for it now: the label itself, or "pick butter" where the butter that is to be
+    placed or poured from has to be picked up first.
     chunks: label -> float32 [H, 7].
     targets_m: label -> [3] in the robot's base frame.
     pixels: label -> [C, 2], fractions of width and height, NaN where the target is not in the image.
@@ -38,6 +40,7 @@ class Labelled:
     images: dict[str, np.ndarray]
     state: np.ndarray
     subtask: str
+    motions: dict[str, str]
     chunks: dict[str, np.ndarray]
     targets_m: dict[str, np.ndarray]
     pixels: dict[str, np.ndarray]
@@ -61,6 +64,7 @@ def look(env: Any, arm: Arm, subtask: Subtask, steps: int, known: Snapshot, rng:
         images=images,
         state=env.proprioception(),
         subtask=subtask.label,
+        motions={label: _motion(gripper, scene, s) for label, s in chosen.items()},
         chunks=chunks,
         targets_m={label: point - np.array(ROBOT_BASE_M) for label, point in points.items()},
         pixels={
@@ -68,6 +72,10 @@ def look(env: Any, arm: Arm, subtask: Subtask, steps: int, known: Snapshot, rng:
             for label, point in points.items()
         },
     )
+
+
+def _motion(gripper: Gripper, scene: Snapshot, subtask: Subtask) -> str:
+    return f"pick {subtask.object.replace('_', ' ')}" if fetches(gripper, scene, subtask) else subtask.label
 
 
 def others(task: Task, subtask: Subtask, gripper: Gripper, scene: Snapshot, rng: np.random.Generator) -> list[Subtask]:

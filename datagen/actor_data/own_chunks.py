@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
@@ -23,16 +23,16 @@ def load_actors(folder: str) -> tuple[ActorPolicy, ActorPolicy]:
 
 
 class OwnChunks:
-    """Gives the actor's chunks for all labels but those that the expert labels."""
+    """Gives the actor's chunks for all labels but those for which the expert does what it may label."""
 
     def __init__(self, actor: ActorPolicy, expert_labels: Sequence[str], chunk_steps: int):
-        """actor: of which no chunk is cut. expert_labels: patterns as in `fnmatch`. chunk_steps: of a label; where the
+        """actor: of which no chunk is cut. expert_labels: patterns as in `fnmatch` of what the expert does. chunk_steps: of a label; where the
         actor's chunks are shorter, their last action is repeated."""
         self._actor, self._expert_labels, self._steps = actor, expert_labels, chunk_steps
 
-    def __call__(self, observation: Observation, labels: Sequence[str]) -> dict[str, np.ndarray]:
-        """label -> float32 [chunk_steps, A]."""
-        own = [label for label in labels if not any(fnmatchcase(label, p) for p in self._expert_labels)]
+    def __call__(self, observation: Observation, motions: Mapping[str, str]) -> dict[str, np.ndarray]:
+        """label -> float32 [chunk_steps, A]. motions: label -> what the expert does for it (`Labelled.motions`)."""
+        own = [name for name, motion in motions.items() if not any(fnmatchcase(motion, p) for p in self._expert_labels)]
         if not own:
             return {}
         chunks = self._actor.infer_batch([observation] * len(own), own)

@@ -22,7 +22,7 @@ START_TRIES = 20
 FALLEN_M = 0.05
 
 MakePolicy = Callable[[], Policy]
-Relabel = Callable[[Observation, list[str]], dict[str, np.ndarray]]
+Relabel = Callable[[Observation, dict[str, str]], dict[str, np.ndarray]]
 
 
 @dataclass
@@ -80,7 +80,7 @@ def play(
     policy: None for the expert. What is played is cut where the gripper changes, so that it is looked again there.
     latency_steps: so many actions of the chunk before are played before those of a policy's new one.
     expert_share: of the looks after which the expert's chunk is played although there is a policy.
-    relabel: gives chunks that replace the expert's labels.
+    relabel: gives chunks that replace the expert's labels, for what it is shown and `Labelled.motions`.
     """
     rollout = Rollout()
     noise = noise if policy is None and rng.random() < NOISY_SHARE else 0.0
@@ -99,7 +99,7 @@ def play(
             else:
                 actions = late(policy.infer(seen, subtask.label).actions, queued, latency_steps)
             if relabel is not None:
-                frame.chunks.update(relabel(seen, list(frame.chunks)))
+                frame.chunks.update(relabel(seen, frame.motions))
             played = until_grip(actions, execute_steps)
             queued = actions[played:]
             for action in actions[:played]:

@@ -36,16 +36,23 @@ def advise(arm: Arm, gripper: Gripper, scene: Snapshot, subtask: Order) -> Advic
     return (open_drawer if subtask.skill is Skill.OPEN else close_drawer)(arm, gripper, scene, target)
 
 
+def fetches(gripper: Gripper, scene: Snapshot, subtask: Order) -> bool:
+    """Whether `advise` picks up the object that is to be placed or poured from, because it is not held yet."""
+    if subtask.skill not in (Skill.PLACE, Skill.POUR) or holding(gripper, scene, subtask.object):
+        return False
+    return subtask.skill is Skill.POUR or not rests(scene, subtask.object, subtask.target)
+
+
 def target_m(gripper: Gripper, scene: Snapshot, subtask: Order) -> np.ndarray:
     """[3]: where the gripper has to go, and what an image should be searched for: the object to pick, also where that
     is to be placed or poured from and is not held, then the slot or what is poured over; or the handle."""
     object, target = subtask.object, subtask.target
     if subtask.skill is Skill.MOVE:
         return scene.position_m(target)
+    if fetches(gripper, scene, subtask):
+        return scene.position_m(object)
     if subtask.skill is Skill.POUR:
-        return scene.position_m(target if holding(gripper, scene, object) else object)
+        return scene.position_m(target)
     if subtask.skill is Skill.PLACE:
-        if not holding(gripper, scene, object) and not rests(scene, object, target):
-            return scene.position_m(object)
         return floor_m(scene, object, target)
     return door_handle_m(scene) if target == DOOR else handle_m(scene, target)

@@ -42,6 +42,7 @@ def labelled(subtask: str, others: tuple[str, ...], value: float) -> Labelled:
         images={"a": np.full((8, 8, 3), int(value), np.uint8), "b": np.zeros((8, 8, 3), np.uint8)},
         state=np.full(17, value, np.float32),
         subtask=subtask,
+        motions={label: label for label in labels},
         chunks={label: np.full((16, 7), value + i, np.float32) for i, label in enumerate(labels)},
         targets_m={label: np.full(3, value) for label in labels},
         pixels={label: np.full((2, 2), 0.5) for label in labels},

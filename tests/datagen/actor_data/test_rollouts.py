@@ -101,10 +101,12 @@ def test_own_chunks_are_as_long_as_labels() -> None:
     size = actor.config.camera_shape
     images = {name: np.zeros((*size, 3), np.uint8) for name in actor.config.cameras}
     state = np.float32([0.1, 0, 0.3, 1, 0, 0, 0, -1, 0, 0.08, *np.zeros(7)])
-    longer = OwnChunks(actor, (), 16)(Observation(0, images, state), ["pick cookies"])["pick cookies"]
+    longer = OwnChunks(actor, (), 16)(Observation(0, images, state), {"pick cookies": "pick cookies"})["pick cookies"]
     assert longer.shape == (16, 7) and np.array_equal(longer[9:], np.repeat(longer[9:10], 7, axis=0))
     assert (longer[:10].std(axis=0) > 0).all()
-    assert OwnChunks(actor, ("pick *",), 16)(Observation(0, images, state), ["pick cookies"]) == {}
+    by_expert = OwnChunks(actor, ("place *",), 16)
+    assert by_expert(Observation(0, images, state), {"place cookies: mug": "place cookies: mug"}) == {}
+    assert by_expert(Observation(0, images, state), {"place cookies: mug": "pick cookies"}).keys() == {"place cookies: mug"}
 
 
 def test_the_expert_plays_its_share() -> None:
