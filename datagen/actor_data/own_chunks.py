@@ -26,8 +26,8 @@ class OwnChunks:
     """Gives the actor's chunks for all labels but those for which the expert does what it may label."""
 
     def __init__(self, actor: ActorPolicy, expert_labels: Sequence[str], chunk_steps: int):
-        """actor: of which no chunk is cut. expert_labels: patterns as in `fnmatch` of what the expert does. chunk_steps: of a label; where the
-        actor's chunks are shorter, their last action is repeated."""
+        """actor: of which no chunk is cut. expert_labels: patterns as in `fnmatch`, of what the expert does.
+        chunk_steps: of a label; where the actor's chunks are shorter, their last action is repeated."""
         self._actor, self._expert_labels, self._steps = actor, expert_labels, chunk_steps
 
     def __call__(self, observation: Observation, motions: Mapping[str, str]) -> dict[str, np.ndarray]:

@@ -96,6 +96,21 @@ def test_an_actor_labels_what_the_expert_does_not() -> None:
             assert not set(np.unique(chunk[:, 6])) <= {-1.0, 1.0}
 
 
+def test_an_actor_labels_how_it_picks_up_what_is_to_be_placed() -> None:
+    """In task 4 the butter lies on the table when it is due in its drawer."""
+    config = dataclasses.replace(
+        CONFIG, skills=("Place",), policy=str(weights_folder(None, "arena-actor")), image_px=128, subtask_steps=1
+    )
+    frames = []
+    for labels in ("*",), ("place *",), ("pick *",):
+        with closing(ActorDataWorker(dataclasses.replace(config, expert_labels=labels))) as worker:
+            frames.append(worker.rollout(Job(task_of(4).name, 20_000), np.random.default_rng(0)).frames[0])
+    due = frames[0].subtask
+    assert due.startswith("place butter") and frames[0].motions[due] == "pick butter"
+    expert, own, picked = (frame.chunks[due] for frame in frames)
+    assert np.array_equal(picked, expert) and not np.allclose(own, expert, atol=0.01)
+
+
 def test_own_chunks_are_as_long_as_labels() -> None:
     _, actor = load_actors(str(weights_folder(None, "arena-actor")))
     size = actor.config.camera_shape
@@ -104,9 +119,9 @@ def test_own_chunks_are_as_long_as_labels() -> None:
     longer = OwnChunks(actor, (), 16)(Observation(0, images, state), {"pick cookies": "pick cookies"})["pick cookies"]
     assert longer.shape == (16, 7) and np.array_equal(longer[9:], np.repeat(longer[9:10], 7, axis=0))
     assert (longer[:10].std(axis=0) > 0).all()
-    by_expert = OwnChunks(actor, ("place *",), 16)
-    assert by_expert(Observation(0, images, state), {"place cookies: mug": "place cookies: mug"}) == {}
-    assert by_expert(Observation(0, images, state), {"place cookies: mug": "pick cookies"}).keys() == {"place cookies: mug"}
+    shared, due = OwnChunks(actor, ("place *",), 16), "place cookies: plate"
+    assert shared(Observation(0, images, state), {due: due}) == {}
+    assert shared(Observation(0, images, state), {due: "pick cookies"}).keys() == {due}
 
 
 def test_the_expert_plays_its_share() -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from datagen.experts.memoryless.advice import Advice
 from datagen.experts.memoryless.drawer import handle_m
-from datagen.experts.memoryless.expert import advise, target_m
+from datagen.experts.memoryless.expert import advise, fetches, target_m
 from datagen.experts.memoryless.hold import grasped_width_m, holding
 from datagen.experts.scripted.action_labels import REACHED_SHARE, action_of, advance, chunk
 from datagen.experts.scripted.known_grasp import known_grasp
@@ -204,21 +204,25 @@ def test_what_is_to_be_placed_or_poured_from_is_looked_for_until_it_is_held() ->
     gripper, butter = Gripper.of(arm), scene.position_m("butter").copy()
     placing = next(s for s in env.variant().subtasks if s.skill is Skill.PLACE)
     np.testing.assert_allclose(target_m(gripper, scene, placing), butter)
+    assert fetches(gripper, scene, placing) and not fetches(gripper, scene, pick("", "butter"))
     grasp = scene.grasp(arm, "butter")
     assert grasp is not None
     position, rotation = grasp
     holds = Gripper(position, rotation, 0.0)
     holds = Gripper(position, rotation, grasped_width_m(holds, scene, "butter"))
     assert holding(holds, scene, "butter")
+    assert not fetches(holds, scene, placing)
     slot = target_m(holds, scene, placing)
     assert slot[0] > butter[0] + 0.1, "in the drawer"
     scene.carry("butter", holds, holds.moved(slot + 0.02 * UP - butter, np.zeros(3)))
     np.testing.assert_allclose(target_m(gripper, scene, placing), slot, atol=0.01)
+    assert not fetches(gripper, scene, placing), "it has been placed"
     env.close()
 
     env = arena(10, 1000)
     scene, gripper = Snapshot.of(env), Gripper.of(Driver(env).arm)
     pouring = next(s for s in env.variant().subtasks if s.skill is Skill.POUR)
+    assert fetches(gripper, scene, pouring)
     np.testing.assert_allclose(target_m(gripper, scene, pouring), scene.position_m(pouring.object))
     env.close()
 
