@@ -26,6 +26,7 @@ REST_M = 0.30  # of the TCP when the drawer has been opened
 # Once it is at it, the gripper goes on further than would do: an actor sees a centimetre less or more.
 PULLED_ENOUGH_M, OPEN_ENOUGH_M = 0.19, 0.166
 PUSHED_ENOUGH_M, SHUT_ENOUGH_M = 0.003, 0.012
+CLOSED_GAP_M = 0.5 * HANDLE_GAP_M  # of fingers that have nothing between them
 PUSH_HIGH_M = 0.020  # a vertical bar is pushed as well a little above or below its middle
 
 
@@ -61,7 +62,11 @@ def close_drawer(arm: Arm, gripper: Gripper, scene: Snapshot, drawer: str) -> Ad
     error = handle + (scene.opening(drawer) + 0.004) * ahead - gripper.position  # 4 mm into its place: the gripper lags
     aligned = abs(error[1]) < 0.014 and abs(error[2]) < PUSH_HIGH_M
     pushing = aligned and handle[0] - 0.03 < gripper.position[0] < handle[0] + 0.02 and gripper.gap_m <= 0.02
-    if scene.opening(drawer) <= (PUSHED_ENOUGH_M if pushing else SHUT_ENOUGH_M):
+    shut = scene.opening(drawer) <= (PUSHED_ENOUGH_M if pushing else SHUT_ENOUGH_M)
+    between = gripper.gap_m > (CLOSED_GAP_M if shut else 0.02) and near(gripper, handle, 0.05)
+    if between:  # the bar may be: fingers that leave it closed pull the drawer out again
+        return Advice((-0.2 if gripper.gap_m < OPENED_GAP_M else -0.5) * STEP_M * ahead, np.zeros(3), OPEN)
+    if shut:
         if gripper.position[0] > handle[0] - 0.06 and near(gripper, handle, 0.12):
             return Advice(-STEP_M * ahead, np.zeros(3), CLOSED)
         return towards(gripper, arm.home_position, arm.rest_rotation, CLOSED)

@@ -6,7 +6,7 @@ import pytest
 from datagen.experts.memoryless.advice import Advice
 from datagen.experts.memoryless.drawer import handle_m
 from datagen.experts.memoryless.expert import advise, fetches, target_m
-from datagen.experts.memoryless.hold import grasped_width_m, holding
+from datagen.experts.memoryless.hold import grasped_width_m, gripping, holding
 from datagen.experts.scripted.action_labels import REACHED_SHARE, action_of, advance, chunk
 from datagen.experts.scripted.known_grasp import known_grasp
 from datagen.experts.scripted.snapshot import OPEN_GAP_M, Gripper, Snapshot
@@ -269,3 +269,25 @@ def test_fingers_close_across_the_narrow_side() -> None:
         wide.append(along[1].argmax() == 1)
         env.close()
     assert any(wide)
+
+
+def test_a_drawer_that_was_shut_with_its_bar_between_the_fingers_stays_shut() -> None:
+    """They are around it where a planner names the closing as soon as the drawer is open."""
+    env = arena(4, 1000)
+    driver = Driver(env)
+
+    def follow(subtask: Subtask) -> float:
+        driver.step(action_of(advise(driver.arm, Gripper.of(driver.arm), Snapshot.of(env), subtask)))
+        return float(env.world().joint[subtask.target][0])
+
+    first = env.variant().subtasks[0]
+    assert first.skill is Skill.OPEN
+    while not bool(first.done(env.world())[0]):
+        follow(first)
+    assert gripping(Gripper.of(driver.arm), handle_m(Snapshot.of(env), first.target), 0.02)
+    closing = close_joint("", first.target)
+    while not bool(closing.done(env.world())[0]):
+        follow(closing)
+    assert max(follow(closing) for _ in range(60)) < 0.005
+    assert Gripper.of(driver.arm).gap_m < 0.005, "nothing between the fingers"
+    env.close()
