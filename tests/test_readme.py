@@ -72,7 +72,7 @@ def test_the_rows_are_those_of_the_results(benchmark, files, agents, played):
     assert sorted(found) == sorted(rows) and len(found) == agents
 
 
-def test_the_better_actor_is_compared_on_the_same_episodes():
+def test_the_actor_that_was_trained_on_is_compared_on_the_same_episodes():
     corrected = ("corrected_actor", "corrected")
     played = {(e["task"], e["seed"]) for e in episodes(corrected)}
     shipped = [e["status"] == "success" for e in episodes(FULL) if (e["task"], e["seed"]) in played]
