@@ -146,7 +146,7 @@ def test_a_full_disk_costs_no_seed_and_the_same_command_goes_on(tmp_path: Path, 
     jobs = [job for job in JOBS if job.seed % 7]
     run(tmp_path, jobs[:3])
     with pytest.raises(OSError) as raised:
-        run(tmp_path, jobs, TWO, file_bytes=2000, hang_seed=1005, together=2)  # 1005 is killed while it writes
+        run(tmp_path, jobs, TWO, file_bytes=2000, hang_seed=1005, together=3)  # two, and the one of the run before
     assert raised.value.errno == errno.EFBIG and str(raised.value.filename).startswith(str(tmp_path))
     assert f"stopped with 3 of {len(jobs)} episodes" in capsys.readouterr().err
     assert len((tmp_path / "journal.jsonl").read_text().splitlines()) == 3

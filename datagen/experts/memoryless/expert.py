@@ -24,13 +24,12 @@ from predimem.envs.arena.subtasks import Skill
 
 def advise(arm: Arm, gripper: Gripper, scene: Snapshot, subtask: Order) -> Advice:
     object, target = subtask.object, subtask.target
-    if subtask.skill is Skill.MOVE:
+    if subtask.skill is Skill.MOVE or fetches(gripper, scene, subtask):
         return pick(arm, gripper, scene, object)
     if subtask.skill is Skill.PLACE:
         return place(arm, gripper, scene, object, target)
     if subtask.skill is Skill.POUR:
-        held = holding(gripper, scene, object)
-        return pour(arm, gripper, scene, object, target) if held else pick(arm, gripper, scene, object)
+        return pour(arm, gripper, scene, object, target)
     if target == DOOR:
         return (open_door if subtask.skill is Skill.OPEN else close_door)(arm, gripper, scene)
     return (open_drawer if subtask.skill is Skill.OPEN else close_drawer)(arm, gripper, scene, target)

@@ -49,18 +49,16 @@ def pick(arm: Arm, gripper: Gripper, scene: Snapshot, object: str) -> Advice:
 
 
 def place(arm: Arm, gripper: Gripper, scene: Snapshot, object: str, where: str) -> Advice:
+    """Of what is held, or has been put down there."""
     floor = floor_m(scene, object, where)
     height = half_height_m(scene, object)
     inside = PLACES[where].frame == DOOR
     if not holding(gripper, scene, object):
-        if rests(scene, object, where):
-            if around(gripper, scene, object) and gripper.gap_m <= OPENED_GAP_M:
-                return stay(OPEN)
-            out = inside and gripper.position[0] > _mouth_x_m(scene, where) - BEFORE_M
-            return (
-                Advice(-STEP_M * AHEAD, np.zeros(3), OPEN) if out else rise(gripper, max(REST_M, floor[2] + 0.25), OPEN)
-            )
-        return pick(arm, gripper, scene, object)
+        if around(gripper, scene, object) and gripper.gap_m <= OPENED_GAP_M:
+            return stay(OPEN)
+        if inside and gripper.position[0] > _mouth_x_m(scene, where) - BEFORE_M:
+            return Advice(-STEP_M * AHEAD, np.zeros(3), OPEN)
+        return rise(gripper, max(REST_M, floor[2] + 0.25), OPEN)
     if inside:
         return _insert(arm, gripper, scene, object, where, floor)
     frame = PLACES[where].frame
