@@ -33,11 +33,13 @@ class ActorDataConfig(ArenaDataConfig):
     chain_share: the share of roll-outs that go on with the next subtask after a success.
     noise: is added to the expert's actions in spells (1 = 0.1 m).
     policy: the folder of the weights of the actor that plays; null: the expert plays.
-    expert_share: where an actor plays, the share of the looks after which the expert's chunk is played, so that the
+    expert_share: where an actor plays, the share of the looks after which the label's chunk is played, so that the
     states after a mistake that the actor does not mend by itself are seen too.
     expert_labels: patterns of the subtasks' labels that the expert labels. For the others, the actor's own chunk is the
     label: it keeps what it does there while it learns the rest (learning without forgetting, arXiv:1606.09282). Where
     a thing has to be picked up before it is placed or poured from, the label counts as that of picking it up.
+    any_side: the expert picks boxes up across whichever side needs less turning, as `arena-actor` learned to; else
+    across the narrow one.
     """
 
     kind: Literal["actor_data"] = "actor_data"
@@ -59,6 +61,7 @@ class ActorDataConfig(ArenaDataConfig):
     policy: str | None = None
     expert_share: float = 0.0
     expert_labels: tuple[str, ...] = ("*",)
+    any_side: bool = False
 
     def for_workers(self) -> ActorDataConfig:
         config = super().for_workers()

@@ -10,6 +10,7 @@ import numpy as np
 
 from datagen.experts.memoryless.expert import fetches, target_m
 from datagen.experts.memoryless.hold import OPENED_GAP_M, holding
+from datagen.experts.memoryless.pick_place import occupied
 from datagen.experts.scripted.action_labels import chunk
 from datagen.experts.scripted.snapshot import Gripper, Snapshot
 from predimem.core.episodes import Alternatives, Episode, SubtaskSpan
@@ -31,7 +32,7 @@ class Labelled:
     state: float32 [17].
     subtask: the label that was followed.
     motions: label -> what the expert does for it now: the label itself, or "pick butter" where the butter that is to be
-    placed or poured from has to be picked up first.
+    placed or poured from has to be picked up first, or "free for butter" where the fingers cannot grasp it yet.
     chunks: label -> float32 [H, 7].
     targets_m: label -> [3] in the robot's base frame.
     pixels: label -> [C, 2], fractions of width and height, NaN where the target is not in the image.
@@ -49,9 +50,10 @@ class Labelled:
 def look(env: Any, arm: Arm, subtask: Subtask, steps: int, known: Snapshot, rng: np.random.Generator) -> Labelled:
     """What is seen and felt now, and the expert's chunks for `subtask` and for some that could be done instead.
 
-    known: a state of the same scene, whose grasps are taken over, and which takes over those that are found here.
+    known: a state of the same scene, whose grasps are taken over, and which takes over those that are found here. It
+    says, too, across which sides boxes may be grasped.
     """
-    scene, gripper = Snapshot.of(env), Gripper.of(arm)
+    scene, gripper = Snapshot.of(env, known.any_side), Gripper.of(arm)
     scene.adopt_grasps(known)
     images = {name: np.array(data["rgb"][0].cpu(), np.uint8) for name, data in env.observe("rgb").items()}
     cameras = [_matrix(env, name) for name in images]
@@ -64,7 +66,7 @@ def look(env: Any, arm: Arm, subtask: Subtask, steps: int, known: Snapshot, rng:
         images=images,
         state=env.proprioception(),
         subtask=subtask.label,
-        motions={label: _motion(gripper, scene, s) for label, s in chosen.items()},
+        motions={label: motion_of(gripper, scene, s) for label, s in chosen.items()},
         chunks=chunks,
         targets_m={label: point - np.array(ROBOT_BASE_M) for label, point in points.items()},
         pixels={
@@ -74,8 +76,13 @@ def look(env: Any, arm: Arm, subtask: Subtask, steps: int, known: Snapshot, rng:
     )
 
 
-def _motion(gripper: Gripper, scene: Snapshot, subtask: Subtask) -> str:
-    return f"pick {subtask.object.replace('_', ' ')}" if fetches(gripper, scene, subtask) else subtask.label
+def motion_of(gripper: Gripper, scene: Snapshot, subtask: Subtask) -> str:
+    """What the expert does for a subtask now, as in `Labelled.motions`."""
+    picks = fetches(gripper, scene, subtask)
+    thing = subtask.object.replace("_", " ")
+    if (picks or subtask.skill is Skill.MOVE) and occupied(gripper, scene, subtask.object):
+        return f"free for {thing}"
+    return f"pick {thing}" if picks else subtask.label
 
 
 def others(task: Task, subtask: Subtask, gripper: Gripper, scene: Snapshot, rng: np.random.Generator) -> list[Subtask]:

@@ -74,17 +74,19 @@ def play(
     noise: float,
     expert_share: float = 0.0,
     relabel: Relabel | None = None,
+    any_side: bool = False,
 ) -> Rollout:
     """From `stage` on; with `chain`, on with the next subtasks as long as they succeed.
 
     policy: None for the expert. What is played is cut where the gripper changes, so that it is looked again there.
     latency_steps: so many actions of the chunk before are played before those of a policy's new one.
-    expert_share: of the looks after which the expert's chunk is played although there is a policy.
+    expert_share: of the looks after which the label's chunk is played although there is a policy.
     relabel: gives chunks that replace the expert's labels, for what it is shown and `Labelled.motions`.
+    any_side: as in `Snapshot`.
     """
     rollout = Rollout()
     noise = noise if policy is None and rng.random() < NOISY_SHARE else 0.0
-    clock, known = 0, Snapshot.of(env)
+    clock, known = 0, Snapshot.of(env, any_side)
     queued = np.empty((0, 0), np.float32)  # what is left of the chunk that is played, from the next look on
     for subtask in subtasks[stage:]:
         began, done_at, after = clock, -1, int(rng.integers(after_steps + 1))
@@ -92,14 +94,14 @@ def play(
             frame = look(env, driver.arm, subtask, chunk_steps, known, rng)
             rollout.frames.append(frame)
             seen = Observation(clock, frame.images, frame.state, clock / 20)
+            if relabel is not None:
+                frame.chunks.update(relabel(seen, frame.motions))
             if policy is None or (expert_share and rng.random() < expert_share):
                 actions = frame.chunks[subtask.label].copy()
                 if noise and rng.random() < SPELL_SHARE:
                     actions[:, :6] += noise * rng.normal(size=6) * (1, 1, 1, 1, 1, 1)
             else:
                 actions = late(policy.infer(seen, subtask.label).actions, queued, latency_steps)
-            if relabel is not None:
-                frame.chunks.update(relabel(seen, frame.motions))
             played = until_grip(actions, execute_steps)
             queued = actions[played:]
             for action in actions[:played]:

@@ -12,6 +12,7 @@ from predimem.envs.arena.fixtures import CABINET
 HANDLE_GAP_M = 2 * CABINET.handle_radius_m  # of fingers that have closed on a handle
 OPENED_GAP_M = 0.076  # fingers that are further apart have nothing between them and do not close
 PAD_M = 0.004  # flat fingertips come so much nearer to each other than the corners between them are apart
+JAM_ROOM_M = 0.003  # corners that leave less than this between them and the fingers may be stuck
 DEEP_M = 0.02  # between the fingers means: so far from the grasp's height, at most
 
 
@@ -44,6 +45,13 @@ def around(gripper: Gripper, scene: Snapshot, object: str) -> bool:
     half = float(np.abs(scene.rotation(object).T @ gripper.rotation[:, 2]) @ scene.extent(object).half_m)
     deepest = max(0.0, half - GRASP_BELOW_TOP_M) + DEEP_M
     return bool(abs(x) < 0.035 and abs(y) < 0.03 and -DEEP_M < z < deepest)
+
+
+def jammed(gripper: Gripper, scene: Snapshot, object: str) -> bool:
+    """Whether a box is stuck by its corners between fingers that are open as far as they go."""
+    if scene.extent(object).round or gripper.gap_m < OPENED_GAP_M or not around(gripper, scene, object):
+        return False
+    return corners_m(gripper, scene, object) > gripper.gap_m - JAM_ROOM_M
 
 
 def gripping(gripper: Gripper, handle: np.ndarray, within_m: float) -> bool:

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from datagen.experts.memoryless.advice import STEP_M, Advice, approach, near, rise, stay, towards
+from datagen.experts.memoryless.advice import STEP_M, TURN_RAD, Advice, approach, limited, near, rise, stay, towards
 from datagen.experts.memoryless.drawer import facing_ahead
-from datagen.experts.memoryless.hold import OPENED_GAP_M, around, holding
+from datagen.experts.memoryless.hold import OPENED_GAP_M, around, holding, jammed
 from datagen.experts.scripted.drawer import TRANSIT_M
 from datagen.experts.scripted.insert import BEFORE_M, LOWEST_M, PITCH_RAD
 from datagen.experts.scripted.insert import CARRY_M as INSIDE_CARRY_M
@@ -23,11 +23,13 @@ from predimem.envs.arena.robot.rotations import FLIP, UP
 LIFTED_M = {"table": 0.28, "cabinet": 0.46}  # of the TCP, with something in the gripper, by what is below
 CABINET_FROM_M = (0.0, 0.15)  # x and y beyond which the cabinet with its drawers is below
 OVER_THINGS_M = 0.30  # the way down to a grasp begins so far above it: over handles and the microwave's door
+ON_TABLE_M, PRESS_M = 0.004, 0.002  # what stands nearer to the table stands on it; in a control step
 REST_M = 0.30  # of the TCP when something has been put down
 ROOMY_M = 0.025  # aside is near enough where there is room
 STEEP_RAD = 0.9  # below the horizon, until the gripper is before the microwave
 WRIST_LIMIT_RAD = 2.7  # of the last joint, with 0.2 to spare
 LEFT_RAD = 2.1  # the gripper turns up to so far to the left to close its fingers, and to the right up to pi less that
+LEFT_FIRST_RAD = 0.1  # as near as that, of two sides to grasp across, it is the one to the left
 OVER_M = 0.07  # aside of the microwave's place, the gripper stays high
 AHEAD = np.array([1.0, 0.0, 0.0])
 CARRY_M = 0.12  # what is carried sideways is so high above the floor of its place
@@ -36,16 +38,38 @@ CARRY_M = 0.12  # what is carried sideways is so high above the floor of its pla
 def pick(arm: Arm, gripper: Gripper, scene: Snapshot, object: str) -> Advice:
     if holding(gripper, scene, object):
         return rise(gripper, LIFTED_M["cabinet" if over_cabinet(gripper) else "table"], CLOSED)
-    grasp = scene.grasp(arm, object)
-    if grasp is None:
+    if jammed(gripper, scene, object) and not over_cabinet(gripper):
+        return unjam(gripper, scene, object)
+    ways = [(position, nearer_way(arm, gripper, scene, position, way)) for position, way in scene.ways(arm, object)]
+    if not ways:
         return stay(OPEN)
-    position, rotation = grasp[0], nearer_way(arm, gripper, scene, *grasp)
+    position, rotation = min(ways, key=lambda way: abs(_yaw_between_rad(gripper.rotation, way[1]) - LEFT_FIRST_RAD))
     at = near(gripper, position, 0.02)
     if gripper.gap_m < OPENED_GAP_M:  # closing on it; or it was missed, or dropped: open first
         if at and around(gripper, scene, object) and gripper.gap_m > EMPTY_GAP_M:
             return stay(CLOSED)
         return Advice(0.2 * STEP_M * UP, np.zeros(3), OPEN)
     return approach(gripper, position, rotation, -UP, OVER_THINGS_M, CLOSED, OPEN)
+
+
+def occupied(gripper: Gripper, scene: Snapshot, object: str) -> bool:
+    """Whether the fingers have to be freed before they can grasp: they are closed, or the object is stuck in them."""
+    if gripper.gap_m < OPENED_GAP_M:
+        return not around(gripper, scene, object)
+    return jammed(gripper, scene, object)
+
+
+def unjam(gripper: Gripper, scene: Snapshot, object: str) -> Advice:
+    """What frees the open fingers of a box that is stuck in them: down to the table, where friction holds the box while
+    the gripper turns to the nearer of its sides."""
+    above_m = float(scene.position_m(object)[2]) - half_height_m(scene, object)
+    if above_m > ON_TABLE_M:
+        return Advice(-STEP_M * UP, np.zeros(3), OPEN)
+    rotation = scene.rotation(object)
+    side = gripper.rotation.T @ rotation[:, np.abs(rotation[2]).argmin()]  # any that is level
+    off_rad = (math.atan2(side[1], side[0]) + math.pi / 4) % (math.pi / 2) - math.pi / 4
+    turn = limited(off_rad * gripper.rotation[:, 2], TURN_RAD)
+    return Advice(-PRESS_M * UP, turn, OPEN)
 
 
 def place(arm: Arm, gripper: Gripper, scene: Snapshot, object: str, where: str) -> Advice:

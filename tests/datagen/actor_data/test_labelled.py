@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from datagen.actor_data.config import ActorDataConfig
-from datagen.actor_data.labelled import OTHERS, Labelled, episode_of, others, possible, project
+from datagen.actor_data.labelled import OTHERS, Labelled, episode_of, motion_of, others, possible, project
 from datagen.actor_data.rollouts import start, until_grip
 from datagen.actor_data.starts import (
     TRIED_SHARE,
@@ -28,7 +28,7 @@ from predimem.core.episode_reader import load_episode
 from predimem.core.episode_writer import save_episode
 from predimem.envs.arena.predicates import DRAWER_CLOSED_M
 from predimem.envs.arena.robot.delta_pose import Driver
-from predimem.envs.arena.robot.rotations import angle_between_rad
+from predimem.envs.arena.robot.rotations import UP, angle_between_rad, top_down
 from predimem.envs.arena.subtasks import Skill
 from predimem.envs.arena.tasks import task_of
 from tests.datagen.experts import arena
@@ -63,6 +63,19 @@ def test_what_is_to_be_shut_now_and_then_stands_ajar() -> None:
     tried = [o for o in openings if o != fresh.opening(close.target)]
     assert len(tried) / 1000 == pytest.approx(TRIED_SHARE, abs=0.05)
     assert min(tried) > DRAWER_CLOSED_M and np.mean(tried) < 0.45 * fresh.opening(close.target)
+    env.close()
+
+
+def test_fingers_that_cannot_grasp_yet_are_to_be_freed() -> None:
+    """In task 4 the butter lies on the table when it is due in its drawer."""
+    env = arena(4, 20_000)
+    scene = Snapshot.of(env)
+    place = next(s for s in env.variant().subtasks if s.skill is Skill.PLACE)
+    butter, down = scene.position_m("butter"), top_down(0.0)
+    away, there = butter + 0.3 * UP, butter
+    assert motion_of(Gripper(away, down, 0.08), scene, place) == "pick butter"
+    assert motion_of(Gripper(there, down, 0.05), scene, place) == "pick butter", "they are closing on it"
+    assert motion_of(Gripper(away, down, 0.02), scene, place) == "free for butter"
     env.close()
 
 

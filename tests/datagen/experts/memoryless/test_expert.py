@@ -3,17 +3,18 @@
 import numpy as np
 import pytest
 
-from datagen.experts.memoryless.advice import Advice
+from datagen.experts.memoryless.advice import Advice, rise, stay, towards
 from datagen.experts.memoryless.drawer import handle_m
 from datagen.experts.memoryless.expert import advise, fetches, target_m
-from datagen.experts.memoryless.hold import grasped_width_m, gripping, holding
+from datagen.experts.memoryless.hold import grasped_width_m, gripping, holding, jammed
+from datagen.experts.memoryless.pick_place import occupied
 from datagen.experts.scripted.action_labels import REACHED_SHARE, action_of, advance, chunk
 from datagen.experts.scripted.known_grasp import known_grasp
 from datagen.experts.scripted.snapshot import OPEN_GAP_M, Gripper, Snapshot
 from predimem.envs.arena.predicates import Held
 from predimem.envs.arena.robot.arm import CLOSED, OPEN
 from predimem.envs.arena.robot.delta_pose import Driver
-from predimem.envs.arena.robot.rotations import UP, angle_between_rad, rotation_matrix
+from predimem.envs.arena.robot.rotations import FLIP, UP, angle_between_rad, rotation_matrix, top_down
 from predimem.envs.arena.scene.environment import ArenaEnv
 from predimem.envs.arena.subtasks import Skill, Subtask, close_joint, open_joint, pick
 from tests.datagen.experts import arena
@@ -93,6 +94,32 @@ def test_a_box_that_is_held_by_its_corners_is_held() -> None:
     for gap_m in (0.070, OPEN_GAP_M):  # letting go
         gripper.gap_m = gap_m
         assert not holding(gripper, scene, "chocolate_pudding")
+    env.close()
+
+
+def test_a_box_that_is_stuck_between_open_fingers_is_freed_and_picked() -> None:
+    """Butter by its corners, 8.2 cm apart: it hangs between the fingers though they are open."""
+    env = arena(5, 1000)
+    driver = Driver(env)
+
+    def step(advice: Advice) -> tuple[Gripper, Snapshot]:
+        driver.step(action_of(advice))
+        return Gripper.of(driver.arm), Snapshot.of(env)
+
+    gripper, scene = Gripper.of(driver.arm), Snapshot.of(env)
+    butter = scene.position_m("butter")
+    diagonal = top_down(float(np.arctan2(*scene.rotation("butter")[1::-1, 1])) + np.radians(28.0))
+    for height_m in (0.15, 0.02):
+        for _ in range(60):
+            gripper, scene = step(towards(gripper, butter + (height_m - butter[2]) * UP, diagonal, OPEN))
+    for command in (CLOSED, OPEN):
+        for _ in range(8):
+            gripper, scene = step(stay(command))
+    for _ in range(30):
+        gripper, scene = step(rise(gripper, 0.25, OPEN))
+    assert scene.position_m("butter")[2] > 0.15 and jammed(gripper, scene, "butter"), "it hangs there"
+    assert occupied(gripper, scene, "butter") and not occupied(gripper, scene, "cookies")
+    assert do(env, driver, pick("pick butter", "butter"))
     env.close()
 
 
@@ -269,6 +296,26 @@ def test_fingers_close_across_the_narrow_side() -> None:
         wide.append(along[1].argmax() == 1)
         env.close()
     assert any(wide)
+
+
+@pytest.mark.parametrize(("any_side", "gap_mm"), [(False, 46), (True, 60)])
+def test_fingers_close_across_the_nearer_side_where_they_may(any_side: bool, gap_mm: int) -> None:
+    """Popcorn measures 46 by 60 mm, and the gripper stands 10 degrees from closing across the longer side."""
+    env = arena(2, 1000)
+    driver = Driver(env)
+    scene = Snapshot.of(env)
+    popcorn, long = scene.position_m("popcorn"), scene.rotation("popcorn")[:, 1]
+    askew = top_down(float(np.arctan2(long[1], long[0])) + np.radians(10.0))
+    askew = min((askew, askew @ FLIP), key=lambda way: angle_between_rad(way, driver.arm.true_rotation))
+    for _ in range(60):
+        driver.step(action_of(towards(Gripper.of(driver.arm), popcorn + 0.2 * UP, askew, OPEN)))
+    assert angle_between_rad(Gripper.of(driver.arm).rotation, askew) < 0.05
+    subtask = pick("pick popcorn", "popcorn")
+    for _ in range(STEPS):
+        driver.step(action_of(advise(driver.arm, Gripper.of(driver.arm), Snapshot.of(env, any_side), subtask)))
+    assert bool(subtask.done(env.world())[0])
+    assert Gripper.of(driver.arm).gap_m == pytest.approx(gap_mm / 1000, abs=0.006)
+    env.close()
 
 
 def test_a_drawer_that_was_shut_with_its_bar_between_the_fingers_stays_shut() -> None:
