@@ -35,11 +35,10 @@ class ActorDataConfig(ArenaDataConfig):
     policy: the folder of the weights of the actor that plays; null: the expert plays.
     expert_share: where an actor plays, the share of the looks after which the label's chunk is played, so that the
     states after a mistake that the actor does not mend by itself are seen too.
-    expert_labels: patterns of the subtasks' labels that the expert labels. For the others, the actor's own chunk is the
-    label: it keeps what it does there while it learns the rest (learning without forgetting, arXiv:1606.09282). Where
-    a thing has to be picked up before it is placed or poured from, the label counts as that of picking it up.
-    any_side: the expert picks boxes up across whichever side needs less turning, as `arena-actor` learned to; else
-    across the narrow one.
+    expert_labels: patterns of what the expert labels, as in `Labelled.motions`: where a thing has to be picked up
+    before it is placed or poured from, that is "pick ...". Elsewhere the actor's own chunk is the label where the
+    subtask succeeds, and there is none where it fails: it keeps what it does there while it learns the rest (learning
+    without forgetting, arXiv:1606.09282).
     """
 
     kind: Literal["actor_data"] = "actor_data"
@@ -61,7 +60,6 @@ class ActorDataConfig(ArenaDataConfig):
     policy: str | None = None
     expert_share: float = 0.0
     expert_labels: tuple[str, ...] = ("*",)
-    any_side: bool = False
 
     def for_workers(self) -> ActorDataConfig:
         config = super().for_workers()

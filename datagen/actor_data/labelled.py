@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -50,10 +50,9 @@ class Labelled:
 def look(env: Any, arm: Arm, subtask: Subtask, steps: int, known: Snapshot, rng: np.random.Generator) -> Labelled:
     """What is seen and felt now, and the expert's chunks for `subtask` and for some that could be done instead.
 
-    known: a state of the same scene, whose grasps are taken over, and which takes over those that are found here. It
-    says, too, across which sides boxes may be grasped.
+    known: a state of the same scene, whose grasps are taken over, and which takes over those that are found here.
     """
-    scene, gripper = Snapshot.of(env, known.any_side), Gripper.of(arm)
+    scene, gripper = Snapshot.of(env), Gripper.of(arm)
     scene.adopt_grasps(known)
     images = {name: np.array(data["rgb"][0].cpu(), np.uint8) for name, data in env.observe("rgb").items()}
     cameras = [_matrix(env, name) for name in images]
@@ -74,6 +73,13 @@ def look(env: Any, arm: Arm, subtask: Subtask, steps: int, known: Snapshot, rng:
             for label, point in points.items()
         },
     )
+
+
+def without(frame: Labelled, labels: Collection[str]) -> Labelled | None:
+    """The state without some of its labels; None where the subtask that was followed is one of them."""
+    if frame.subtask in labels:
+        return None
+    return replace(frame, chunks={label: chunk for label, chunk in frame.chunks.items() if label not in labels})
 
 
 def motion_of(gripper: Gripper, scene: Snapshot, subtask: Subtask) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from datagen.actor_data.labelled import Labelled, look
+from datagen.actor_data.labelled import Labelled, look, without
 from datagen.actor_data.starts import draw_gripper, draw_stage, leave, settle, try_before, write
 from datagen.experts.scripted.snapshot import Snapshot
 from predimem.core.interfaces import Policy
@@ -74,28 +74,31 @@ def play(
     noise: float,
     expert_share: float = 0.0,
     relabel: Relabel | None = None,
-    any_side: bool = False,
 ) -> Rollout:
     """From `stage` on; with `chain`, on with the next subtasks as long as they succeed.
 
     policy: None for the expert. What is played is cut where the gripper changes, so that it is looked again there.
     latency_steps: so many actions of the chunk before are played before those of a policy's new one.
     expert_share: of the looks after which the label's chunk is played although there is a policy.
-    relabel: gives chunks that replace the expert's labels, for what it is shown and `Labelled.motions`.
-    any_side: as in `Snapshot`.
+    relabel: gives chunks that replace the expert's labels, for what it is shown and `Labelled.motions`. Where the
+    subtask fails they are left out, and so are images whose subtask they labelled: an actor that learns what it does
+    where it is stuck stays there all the more.
     """
     rollout = Rollout()
     noise = noise if policy is None and rng.random() < NOISY_SHARE else 0.0
-    clock, known = 0, Snapshot.of(env, any_side)
+    clock, known = 0, Snapshot.of(env)
     queued = np.empty((0, 0), np.float32)  # what is left of the chunk that is played, from the next look on
     for subtask in subtasks[stage:]:
+        frames: list[Labelled] = []
+        relabelled: list[set[str]] = []
         began, done_at, after = clock, -1, int(rng.integers(after_steps + 1))
         while clock - done_at < after if done_at >= 0 else clock - began < subtask_steps:
             frame = look(env, driver.arm, subtask, chunk_steps, known, rng)
-            rollout.frames.append(frame)
+            frames.append(frame)
             seen = Observation(clock, frame.images, frame.state, clock / 20)
-            if relabel is not None:
-                frame.chunks.update(relabel(seen, frame.motions))
+            own = relabel(seen, frame.motions) if relabel is not None else {}
+            frame.chunks.update(own)
+            relabelled.append(set(own))
             if policy is None or (expert_share and rng.random() < expert_share):
                 actions = frame.chunks[subtask.label].copy()
                 if noise and rng.random() < SPELL_SHARE:
@@ -111,6 +114,9 @@ def play(
                     done_at = clock
             if _fallen(env):
                 break
+        if done_at < 0:
+            frames = [kept for frame, own in zip(frames, relabelled, strict=True) if (kept := without(frame, own))]
+        rollout.frames += frames
         rollout.attempts.append(Attempt(subtask, done_at >= 0, (done_at if done_at >= 0 else clock) - began))
         if done_at < 0 or not chain or _fallen(env):
             break

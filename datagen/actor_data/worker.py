@@ -113,7 +113,6 @@ class ActorDataWorker:
             noise=config.noise,
             expert_share=config.expert_share,
             relabel=self._relabel,
-            any_side=config.any_side,
         )
 
     def _reset(self, job: Job) -> tuple[Any, Any]:

@@ -29,7 +29,6 @@ ROOMY_M = 0.025  # aside is near enough where there is room
 STEEP_RAD = 0.9  # below the horizon, until the gripper is before the microwave
 WRIST_LIMIT_RAD = 2.7  # of the last joint, with 0.2 to spare
 LEFT_RAD = 2.1  # the gripper turns up to so far to the left to close its fingers, and to the right up to pi less that
-LEFT_FIRST_RAD = 0.1  # as near as that, of two sides to grasp across, it is the one to the left
 OVER_M = 0.07  # aside of the microwave's place, the gripper stays high
 AHEAD = np.array([1.0, 0.0, 0.0])
 CARRY_M = 0.12  # what is carried sideways is so high above the floor of its place
@@ -40,10 +39,10 @@ def pick(arm: Arm, gripper: Gripper, scene: Snapshot, object: str) -> Advice:
         return rise(gripper, LIFTED_M["cabinet" if over_cabinet(gripper) else "table"], CLOSED)
     if jammed(gripper, scene, object) and not over_cabinet(gripper):
         return unjam(gripper, scene, object)
-    ways = [(position, nearer_way(arm, gripper, scene, position, way)) for position, way in scene.ways(arm, object)]
-    if not ways:
+    grasp = scene.grasp(arm, object)
+    if grasp is None:
         return stay(OPEN)
-    position, rotation = min(ways, key=lambda way: abs(_yaw_between_rad(gripper.rotation, way[1]) - LEFT_FIRST_RAD))
+    position, rotation = grasp[0], nearer_way(arm, gripper, scene, *grasp)
     at = near(gripper, position, 0.02)
     if gripper.gap_m < OPENED_GAP_M:  # closing on it; or it was missed, or dropped: open first
         if at and around(gripper, scene, object) and gripper.gap_m > EMPTY_GAP_M:

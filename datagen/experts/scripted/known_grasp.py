@@ -33,13 +33,6 @@ def known_grasp(arm: Arm, scene: Scene, object: str, wide_rad_per_m: float = WID
     return position, easiest(arm, position, closing_yaw)
 
 
-def roomy_grasps(arm: Arm, scene: Scene, object: str) -> list[TcpPose]:
-    """All ways to grasp an object from above that are clear of other things, across whichever side."""
-    position = _grasp_m(scene, object)
-    ways = [yaw for yaw, width in _grasps(scene, object) if width <= MAX_WIDTH_M]
-    return [(position, easiest(arm, position, yaw)) for yaw in ways if not _crowded(scene, object, position, yaw)]
-
-
 def _grasp_m(scene: Scene, object: str) -> np.ndarray:
     """[3]: where the TCP grasps an object."""
     return scene.position_m(object) + max(0.0, half_height_m(scene, object) - GRASP_BELOW_TOP_M) * UP
@@ -51,7 +44,9 @@ def _closing_yaw(arm: Arm, scene: Scene, object: str, wide_rad_per_m: float) -> 
 
     def cost(grasp: tuple[float, float]) -> float:
         yaw, width = grasp
-        crowded = _crowded(scene, object, position, yaw)
+        side = FINGER_M * np.array([math.cos(yaw), math.sin(yaw)])
+        crowded = sum(not _has_room(scene, object, position[:2] + sign * side) for sign in (-1, 1))
+        crowded += not _palm_has_room(scene, object, position, yaw)
         wrist = wrist_rad(arm, position, easiest(arm, position, yaw))
         return wrist + CROWDED_RAD * crowded + wide_rad_per_m * width
 
@@ -69,13 +64,6 @@ def _grasps(scene: Scene, object: str) -> list[tuple[float, float]]:
         return [(math.atan2(rotation[1, 2], rotation[0, 2]) + math.pi / 2, 2 * extent.half_m[0])]
     axes = [axis for axis in range(3) if axis != upright]
     return [(math.atan2(rotation[1, axis], rotation[0, axis]), 2 * extent.half_m[axis]) for axis in axes]
-
-
-def _crowded(scene: Scene, object: str, position: np.ndarray, yaw: float) -> int:
-    """How many of the fingers and the palm have no room where the fingers close along a direction."""
-    side = FINGER_M * np.array([math.cos(yaw), math.sin(yaw)])
-    crowded = sum(not _has_room(scene, object, position[:2] + sign * side) for sign in (-1, 1))
-    return crowded + (not _palm_has_room(scene, object, position, yaw))
 
 
 def _has_room(scene: Scene, object: str, finger: np.ndarray) -> bool:

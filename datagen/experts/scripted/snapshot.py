@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from datagen.experts.scripted.known_grasp import known_grasp, roomy_grasps
+from datagen.experts.scripted.known_grasp import known_grasp
 from datagen.experts.scripted.scene import Extent, TcpPose
 from datagen.experts.scripted.true_scene import TrueScene
 from predimem.envs.arena.fixtures import DRAWERS, JOINTS, KITCHEN
@@ -48,10 +48,7 @@ class Gripper:
 
 @dataclass
 class Snapshot:
-    """Implements `Scene`. poses: of objects and fixtures, of drawers and the door's hinge; openings: of `JOINTS`.
-
-    any_side: boxes may be grasped across whichever side needs less turning; else across the narrow one.
-    """
+    """Implements `Scene`. poses: of objects and fixtures, of drawers and the door's hinge; openings: of `JOINTS`."""
 
     objects: tuple[str, ...]
     fixtures: tuple[str, ...]
@@ -60,10 +57,9 @@ class Snapshot:
     extents: dict[str, Extent]
     grasps: dict[str, TcpPose | None] = field(default_factory=dict)  # known already, for objects that have not moved
     solved: dict[str, Any] = field(default_factory=dict)  # what inverse kinematics was asked, see `once`
-    any_side: bool = False
 
     @classmethod
-    def of(cls, env: Any, any_side: bool = False) -> Snapshot:
+    def of(cls, env: Any) -> Snapshot:
         """env: an `ArenaEnv` of one world."""
         scene = TrueScene(env)
         names = (*scene.objects, *scene.fixtures, *KITCHEN, *DRAWERS, "door", "table")
@@ -73,7 +69,6 @@ class Snapshot:
             {name: (scene.position_m(name), scene.rotation(name)) for name in names},
             {joint: scene.opening(joint) for joint in JOINTS},
             {name: scene.extent(name) for name in scene.objects},
-            any_side=any_side,
         )
 
     def copy(self) -> Snapshot:
@@ -85,7 +80,7 @@ class Snapshot:
             dict(self.grasps),
             self.solved,
         )
-        return Snapshot(self.objects, self.fixtures, *same, self.any_side)
+        return Snapshot(self.objects, self.fixtures, *same)
 
     def position_m(self, name: str) -> np.ndarray:
         return self.poses[name][0]
@@ -109,17 +104,6 @@ class Snapshot:
         if object not in self.grasps:
             self.grasps[object] = known_grasp(arm, self, object, WIDE_RAD_PER_M)
         return self.grasps[object]
-
-    def ways(self, arm: Arm, object: str) -> list[TcpPose]:
-        """The grasps that there is a choice of; none where nothing can grasp the object."""
-        grasp = self.grasp(arm, object)
-        if grasp is None:
-            return []
-        if not self.any_side or self.extent(object).round:
-            return [grasp]
-        around = [self.position_m(name).round(3).tolist() for name in self._around(self.position_m(object))]
-        key = f"ways {object} {self.rotation(object).round(2).tolist()} {around}"
-        return self.once(key, lambda: roomy_grasps(arm, self, object)) or [grasp]
 
     def adopt_grasps(self, other: Snapshot) -> None:
         """Take over what `other` knows of grasps where things lie as they do here: finding them takes long."""

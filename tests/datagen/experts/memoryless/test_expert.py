@@ -14,7 +14,7 @@ from datagen.experts.scripted.snapshot import OPEN_GAP_M, Gripper, Snapshot
 from predimem.envs.arena.predicates import Held
 from predimem.envs.arena.robot.arm import CLOSED, OPEN
 from predimem.envs.arena.robot.delta_pose import Driver
-from predimem.envs.arena.robot.rotations import FLIP, UP, angle_between_rad, rotation_matrix, top_down
+from predimem.envs.arena.robot.rotations import UP, angle_between_rad, rotation_matrix, top_down
 from predimem.envs.arena.scene.environment import ArenaEnv
 from predimem.envs.arena.subtasks import Skill, Subtask, close_joint, open_joint, pick
 from tests.datagen.experts import arena
@@ -296,26 +296,6 @@ def test_fingers_close_across_the_narrow_side() -> None:
         wide.append(along[1].argmax() == 1)
         env.close()
     assert any(wide)
-
-
-@pytest.mark.parametrize(("any_side", "gap_mm"), [(False, 46), (True, 60)])
-def test_fingers_close_across_the_nearer_side_where_they_may(any_side: bool, gap_mm: int) -> None:
-    """Popcorn measures 46 by 60 mm, and the gripper stands 10 degrees from closing across the longer side."""
-    env = arena(2, 1000)
-    driver = Driver(env)
-    scene = Snapshot.of(env)
-    popcorn, long = scene.position_m("popcorn"), scene.rotation("popcorn")[:, 1]
-    askew = top_down(float(np.arctan2(long[1], long[0])) + np.radians(10.0))
-    askew = min((askew, askew @ FLIP), key=lambda way: angle_between_rad(way, driver.arm.true_rotation))
-    for _ in range(60):
-        driver.step(action_of(towards(Gripper.of(driver.arm), popcorn + 0.2 * UP, askew, OPEN)))
-    assert angle_between_rad(Gripper.of(driver.arm).rotation, askew) < 0.05
-    subtask = pick("pick popcorn", "popcorn")
-    for _ in range(STEPS):
-        driver.step(action_of(advise(driver.arm, Gripper.of(driver.arm), Snapshot.of(env, any_side), subtask)))
-    assert bool(subtask.done(env.world())[0])
-    assert Gripper.of(driver.arm).gap_m == pytest.approx(gap_mm / 1000, abs=0.006)
-    env.close()
 
 
 def test_a_drawer_that_was_shut_with_its_bar_between_the_fingers_stays_shut() -> None:
