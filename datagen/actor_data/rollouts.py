@@ -81,8 +81,8 @@ def play(
     latency_steps: so many actions of the chunk before are played before those of a policy's new one.
     expert_share: of the looks after which the label's chunk is played although there is a policy.
     relabel: gives chunks that replace the expert's labels, for what it is shown and `Labelled.motions`. Where the
-    subtask fails they are left out, and so are images whose subtask they labelled: an actor that learns what it does
-    where it is stuck stays there all the more.
+    subtask fails they are left out, and so are images whose subtask they labelled: what an actor does where it is stuck
+    is nothing to learn.
     """
     rollout = Rollout()
     noise = noise if policy is None and rng.random() < NOISY_SHARE else 0.0

@@ -52,9 +52,9 @@ class ActorDataWorker:
             hz = 20.0 / self._config.execute_steps if self._config.sampling == "rollouts" else 0.0
             episode = episode_of(frames, job.task, job.seed, env.variant().instruction, hz, metadata)
             save_episode(episode_path(self._config.out, job.task, job.seed), episode)
-        cause = "" if frames else "no subtask to start with"
+        cause = "the actor failed at what it labels itself" if report.get("attempts") else "no subtask to start with"
         seconds = round(time.perf_counter() - began_s, 3)
-        return Outcome(job.task, job.seed, bool(frames), cause, len(frames), seconds, report)
+        return Outcome(job.task, job.seed, bool(frames), "" if frames else cause, len(frames), seconds, report)
 
     def close(self) -> None:
         self._environment.close()

@@ -23,7 +23,6 @@ from predimem.envs.arena.robot.rotations import FLIP, UP
 LIFTED_M = {"table": 0.28, "cabinet": 0.46}  # of the TCP, with something in the gripper, by what is below
 CABINET_FROM_M = (0.0, 0.15)  # x and y beyond which the cabinet with its drawers is below
 OVER_THINGS_M = 0.30  # the way down to a grasp begins so far above it: over handles and the microwave's door
-ON_TABLE_M, PRESS_M = 0.004, 0.002  # what stands nearer to the table stands on it; in a control step
 REST_M = 0.30  # of the TCP when something has been put down
 ROOMY_M = 0.025  # aside is near enough where there is room
 STEEP_RAD = 0.9  # below the horizon, until the gripper is before the microwave
@@ -37,7 +36,7 @@ CARRY_M = 0.12  # what is carried sideways is so high above the floor of its pla
 def pick(arm: Arm, gripper: Gripper, scene: Snapshot, object: str) -> Advice:
     if holding(gripper, scene, object):
         return rise(gripper, LIFTED_M["cabinet" if over_cabinet(gripper) else "table"], CLOSED)
-    if jammed(gripper, scene, object) and not over_cabinet(gripper):
+    if jammed(gripper, scene, object):
         return unjam(gripper, scene, object)
     grasp = scene.grasp(arm, object)
     if grasp is None:
@@ -59,16 +58,12 @@ def occupied(gripper: Gripper, scene: Snapshot, object: str) -> bool:
 
 
 def unjam(gripper: Gripper, scene: Snapshot, object: str) -> Advice:
-    """What frees the open fingers of a box that is stuck in them: down to the table, where friction holds the box while
-    the gripper turns to the nearer of its sides."""
-    above_m = float(scene.position_m(object)[2]) - half_height_m(scene, object)
-    if above_m > ON_TABLE_M:
-        return Advice(-STEP_M * UP, np.zeros(3), OPEN)
+    """What frees the open fingers of a box that is stuck in them: down to where friction holds the box, and a turn to
+    the nearer of its sides. In the air the box turns along."""
     rotation = scene.rotation(object)
     side = gripper.rotation.T @ rotation[:, np.abs(rotation[2]).argmin()]  # any that is level
     off_rad = (math.atan2(side[1], side[0]) + math.pi / 4) % (math.pi / 2) - math.pi / 4
-    turn = limited(off_rad * gripper.rotation[:, 2], TURN_RAD)
-    return Advice(-PRESS_M * UP, turn, OPEN)
+    return Advice(-STEP_M * UP, limited(off_rad * gripper.rotation[:, 2], TURN_RAD), OPEN)
 
 
 def place(arm: Arm, gripper: Gripper, scene: Snapshot, object: str, where: str) -> Advice:

@@ -114,17 +114,16 @@ def test_an_actor_labels_how_it_picks_up_what_is_to_be_placed() -> None:
     assert np.array_equal(picked, expert) and not np.allclose(own, expert, atol=0.01)
 
 
-def test_what_an_actor_does_in_vain_is_no_label() -> None:
+@pytest.mark.parametrize(("labels", "images"), [("place *", 0), ("pick *", 2)])
+def test_what_an_actor_does_in_vain_is_no_label(tmp_path: Path, labels: str, images: int) -> None:
     """Two looks are too few to pick anything up."""
     actor = str(weights_folder(None, "arena-actor"))
-    job, kept = Job(task_of(18).name, 20_000), {}
-    for labels in ("place *", "pick *"):
-        config = dataclasses.replace(CONFIG, policy=actor, expert_labels=(labels,), image_px=128, subtask_steps=8)
-        with closing(ActorDataWorker(config)) as worker:
-            rollout = worker.rollout(job, np.random.default_rng(0))
-        assert not rollout.attempts[0].done
-        kept[labels] = len(rollout.frames)
-    assert kept == {"place *": 0, "pick *": 2}
+    config = dataclasses.replace(CONFIG, out=str(tmp_path), policy=actor, image_px=128, subtask_steps=8)
+    with closing(ActorDataWorker(dataclasses.replace(config, expert_labels=(labels,)))) as worker:
+        outcome = worker.play(Job(task_of(18).name, 20_000))
+    (attempt,) = outcome.report["attempts"]
+    assert attempt["done"] is False and (outcome.steps, outcome.kept) == (images, images > 0)
+    assert outcome.cause == ("" if images else "the actor failed at what it labels itself")
 
 
 def test_own_chunks_are_as_long_as_labels() -> None:

@@ -14,7 +14,7 @@ from datagen.experts.scripted.snapshot import OPEN_GAP_M, Gripper, Snapshot
 from predimem.envs.arena.predicates import Held
 from predimem.envs.arena.robot.arm import CLOSED, OPEN
 from predimem.envs.arena.robot.delta_pose import Driver
-from predimem.envs.arena.robot.rotations import UP, angle_between_rad, rotation_matrix, top_down
+from predimem.envs.arena.robot.rotations import FLIP, UP, angle_between_rad, rotation_matrix, top_down
 from predimem.envs.arena.scene.environment import ArenaEnv
 from predimem.envs.arena.subtasks import Skill, Subtask, close_joint, open_joint, pick
 from tests.datagen.experts import arena
@@ -97,9 +97,10 @@ def test_a_box_that_is_held_by_its_corners_is_held() -> None:
     env.close()
 
 
-def test_a_box_that_is_stuck_between_open_fingers_is_freed_and_picked() -> None:
+@pytest.mark.parametrize("task", [5, 25])  # it lies on the table, and on a plate
+def test_a_box_that_is_stuck_between_open_fingers_is_freed_and_picked(task: int) -> None:
     """Butter by its corners, 8.2 cm apart: it hangs between the fingers though they are open."""
-    env = arena(5, 1000)
+    env = arena(task, 1000)
     driver = Driver(env)
 
     def step(advice: Advice) -> tuple[Gripper, Snapshot]:
@@ -109,16 +110,17 @@ def test_a_box_that_is_stuck_between_open_fingers_is_freed_and_picked() -> None:
     gripper, scene = Gripper.of(driver.arm), Snapshot.of(env)
     butter = scene.position_m("butter")
     diagonal = top_down(float(np.arctan2(*scene.rotation("butter")[1::-1, 1])) + np.radians(28.0))
-    for height_m in (0.15, 0.02):
-        for _ in range(60):
-            gripper, scene = step(towards(gripper, butter + (height_m - butter[2]) * UP, diagonal, OPEN))
+    diagonal = min((diagonal, diagonal @ FLIP), key=lambda way: angle_between_rad(way, gripper.rotation))
+    for above_m in (0.15, 0.0):
+        for _ in range(80):
+            gripper, scene = step(towards(gripper, butter + above_m * UP, diagonal, OPEN))
     for command in (CLOSED, OPEN):
         for _ in range(8):
             gripper, scene = step(stay(command))
     for _ in range(30):
         gripper, scene = step(rise(gripper, 0.25, OPEN))
     assert scene.position_m("butter")[2] > 0.15 and jammed(gripper, scene, "butter"), "it hangs there"
-    assert occupied(gripper, scene, "butter") and not occupied(gripper, scene, "cookies")
+    assert occupied(gripper, scene, "butter")
     assert do(env, driver, pick("pick butter", "butter"))
     env.close()
 
