@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,7 +58,7 @@ class SqliteDatabase(Database):
         fresh = not self._file.exists()
         connection = sqlite3.connect(self._file, timeout=WAIT_S, isolation_level=None, check_same_thread=False)
         if self._journal is not None or fresh:
-            connection.execute(f"PRAGMA journal_mode = {'DELETE' if self._journal == 'rollback' else 'WAL'}")
+            _set_journal(connection, "DELETE" if self._journal == "rollback" else "WAL")
         connection.execute(f"PRAGMA synchronous = {'FULL' if self._sync else 'NORMAL'}")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA secure_delete = ON")  # what is deleted is overwritten
@@ -85,3 +86,17 @@ class SqliteDatabase(Database):
     def writing(self) -> Iterator[Link]:
         with self._one_writer, super().writing() as link:
             yield link
+
+
+def _set_journal(connection: sqlite3.Connection, mode: str) -> None:
+    """Wait for other processes here: where SQLite would have to upgrade its lock, it gives up at once."""
+    deadline = time.monotonic() + WAIT_S
+    while True:
+        try:
+            connection.execute(f"PRAGMA journal_mode = {mode}")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                connection.close()
+                raise
+        time.sleep(0.01)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from threading import Timer
 from typing import Literal
 
 import numpy as np
@@ -238,6 +241,18 @@ def test_an_episode_belongs_to_who_took_it_over_last(store: MemoryStore, tmp_pat
     found = store.take_over("e")
     assert found is not None and found.plans == ()
     assert store.take_over("nobody's") is None
+    other.close()
+
+
+def test_a_folder_that_another_process_is_just_setting_up(tmp_path: Path) -> None:
+    other = sqlite3.connect(tmp_path / "episodes.db", isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    since = time.monotonic()
+    release = Timer(0.5, other.rollback)
+    release.start()
+    open_state(tmp_path, replace(CONFIG, journal="wal")).close()
+    assert time.monotonic() - since >= 0.5, "the folder was opened although the other one held the lock"
+    release.join()
     other.close()
 
 
