@@ -17,7 +17,7 @@ from predimem.cli.options import check_out, numbers, split
 if TYPE_CHECKING:
     from predimem.pipelines.stage import Stage
 
-app = typer.Typer(no_args_is_help=True, help="Train the planner (S2), the actor (S1), or both for the arena.")
+app = typer.Typer(no_args_is_help=True, help="Train the planner (S2), the actor (S1), or all that a benchmark needs.")
 
 StagesOut = Annotated[
     str | None, typer.Option(help="Folder for everything that the command writes; default: as in the config.")
@@ -96,7 +96,7 @@ def train_arena(
     recipe = load_config(RetrainConfig, config or f"configs/{'continue' if go_on else 'train'}_arena.yaml")
     recipe = replace(recipe, out=out or recipe.out, tasks=split(tasks) if tasks is not None else recipe.tasks)
     recipe = replace(recipe, continue_from=start_of(recipe.continue_from, recipe.tasks, go_on, weights))
-    _run(plan_stages(recipe), recipe.out, only, dry_run)
+    _run(plan_stages(recipe), recipe.out, only, dry_run, "arena")
 
 
 @app.command("rounds")
@@ -136,10 +136,32 @@ def train_own_rounds(
         "training_seeds": None if seeds is None else tuple(numbers("--seeds", seeds)),
     }
     recipe = replace(recipe, **{name: value for name, value in given.items() if value is not None})
-    _run(plan_own_rounds(recipe), recipe.out, only, dry_run)
+    _run(plan_own_rounds(recipe), recipe.out, only, dry_run, "arena")
 
 
-def _run(stages: Sequence[Stage], out: str, only: str, dry_run: bool) -> None:
+@app.command("robomme")
+def train_for_robomme(
+    config: Annotated[Path, typer.Option(help="YAML file that says which planners to train from which data.")] = Path(
+        "configs/train_robomme.yaml"
+    ),
+    out: StagesOut = None,
+    only: OnlyStages = "",
+    dry_run: ListStages = False,
+) -> None:
+    """Generate all data, and train the planners that play RoboMME: keyframes, and the memories to compare with.
+
+    After Ctrl-C the same command goes on where it was interrupted.
+    """
+    check_out(out, config)
+    from predimem.core.config import load_config
+    from predimem.pipelines.robomme import RobommeConfig, plan_robomme
+
+    recipe = load_config(RobommeConfig, config)
+    recipe = replace(recipe, out=out or recipe.out)
+    _run(plan_robomme(recipe), recipe.out, only, dry_run, "robomme")
+
+
+def _run(stages: Sequence[Stage], out: str, only: str, dry_run: bool, benchmark: str) -> None:
     """Those of the stages that `only` names, or a list of them."""
     from predimem.pipelines.stage import choose_stages
     from predimem.pipelines.stage_runs import check_configs, is_done, run_stages, shown
@@ -152,7 +174,7 @@ def _run(stages: Sequence[Stage], out: str, only: str, dry_run: bool) -> None:
         return
     check_configs(stages)
     made = run_stages(stages, Path(out))
-    print(f"weights in {made}: predimem eval --config configs/eval/arena.yaml --weights {made}")
+    print(f"weights in {made}: predimem eval --config configs/eval/{benchmark}.yaml --weights {made}")
 
 
 @app.command("base")

@@ -81,10 +81,11 @@ def check_configs(stages: Sequence[Stage]) -> None:
     from planner.train import TrainConfig
 
     trained = {PLANNER: TrainConfig, ACTOR: ActorTrainConfig}
+    made = {str(stage.result) for stage in stages}
     for stage in stages:
         where = f"the stage {stage.name}"
         config = from_dict(trained.get(stage.kind) or KINDS[stage.config["kind"]], stage.config, where)
-        if stage.kind == DATA:
+        if stage.kind == DATA and stage.config.get("sources") not in made:  # else they are listed once it is there
             config.jobs()
 
 

@@ -1,0 +1,78 @@
+"""`predimem train robomme`: all planners learn from the same episodes, and are those that the evaluation plays."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from planner.train_config import TrainConfig
+from predimem.agent.config import AgentConfig
+from predimem.core.config import ConfigError, from_dict, load_config, read_yaml
+from predimem.pipelines.robomme import RobommeConfig, plan_robomme
+from predimem.pipelines.stage import DATA, PLANNER, choose_stages
+from predimem.pipelines.stage_runs import check_configs
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RobommeConfig:
+    monkeypatch.chdir(ROOT)
+    return replace(load_config(RobommeConfig, "configs/train_robomme.yaml"), out=str(tmp_path / "out"))
+
+
+def test_what_is_made_of_what(config: RobommeConfig) -> None:
+    stages = plan_robomme(config)
+    played, *made = (stage for stage in stages if stage.kind == DATA)
+    assert made and all(one.needs == (played.name,) for one in made)
+    assert {one.config["sources"] for one in made} == {str(played.result)}
+    assert len({one.result for one in made}) == len(made)
+
+
+@pytest.mark.needs("robomme")
+def test_mistakes_are_found_before_anything_is_played(config: RobommeConfig) -> None:
+    stages = plan_robomme(config)
+    check_configs(stages)
+    broken = replace(stages[1], config={**stages[1].config, "copies": 0})
+    with pytest.raises(ValueError, match="copies"):
+        check_configs([stages[0], broken])
+
+
+def test_planners_differ_in_their_memory_alone(config: RobommeConfig) -> None:
+    stages = plan_robomme(config)
+    data = [str(stage.result) for stage in stages if stage.kind == DATA]
+    trained = [from_dict(TrainConfig, stage.config) for stage in stages if stage.kind == PLANNER]
+    assert len({str(one.memory) for one in trained}) == len(trained) > 1
+    first, *others = trained
+    for one in others:
+        alike = replace(one, memory=first.memory, prompt=first.prompt, out=first.out)
+        assert alike == first and list(alike.episodes) == data
+
+
+def test_they_are_those_that_are_played(config: RobommeConfig) -> None:
+    agents = {
+        name: from_dict(AgentConfig, one)
+        for name, one in read_yaml("configs/eval/robomme.yaml")["agent_configs"].items()
+    }
+    played = {agent.planner for agent in agents.values()} - {"oracle", "instruction"}
+    assert played == set(config.planners)
+
+
+def test_one_planner_alone_needs_the_data(config: RobommeConfig) -> None:
+    chosen = choose_stages(plan_robomme(config), ["robomme-planner-video"])
+    assert [stage.name for stage in chosen] == ["played", *config.made, "robomme-planner-video"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"planners": {}}, "at least one of planners"),
+        ({"made": {"played": "configs/datagen_robomme_moved.yaml"}}, "'played' is that of"),
+        ({"workers": 0}, "workers: expected at least 1, got 0"),
+    ],
+)
+def test_refused(config: RobommeConfig, changes: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        replace(config, **changes)
