@@ -158,10 +158,10 @@ def train_for_robomme(
 
     recipe = load_config(RobommeConfig, config)
     recipe = replace(recipe, out=out or recipe.out)
-    _run(plan_robomme(recipe), recipe.out, only, dry_run, "robomme")
+    _run(plan_robomme(recipe), recipe.out, only, dry_run, "robomme", recipe.at_once)
 
 
-def _run(stages: Sequence[Stage], out: str, only: str, dry_run: bool, benchmark: str) -> None:
+def _run(stages: Sequence[Stage], out: str, only: str, dry_run: bool, benchmark: str, at_once: int = 1) -> None:
     """Those of the stages that `only` names, or a list of them."""
     from predimem.pipelines.stage import choose_stages
     from predimem.pipelines.stage_runs import check_configs, is_done, run_stages, shown
@@ -173,7 +173,7 @@ def _run(stages: Sequence[Stage], out: str, only: str, dry_run: bool, benchmark:
             print(f"[{number}/{len(stages)}] {stage.name}: {state}")
         return
     check_configs(stages)
-    made = run_stages(stages, Path(out))
+    made = run_stages(stages, Path(out), at_once)
     print(f"weights in {made}: predimem eval --config configs/eval/{benchmark}.yaml --weights {made}")
 
 

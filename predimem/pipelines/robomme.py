@@ -23,6 +23,7 @@ class RobommeConfig:
     made: a name -> a config of episodes that are made from them (`sources`).
     planners: the name of its weights -> the recipe of its training. They share one vision tower.
     out, workers: as in `RetrainConfig`.
+    at_once: so many stages run side by side; a training of these recipes takes one core.
     """
 
     tasks: ClassVar[tuple[str, ...]] = ()  # those of the config
@@ -32,14 +33,16 @@ class RobommeConfig:
     planners: dict[str, str]
     out: str = "runs/train/robomme"
     workers: int = 2
+    at_once: int = 1
 
     def __post_init__(self) -> None:
         if not self.planners:
             raise ConfigError("expected at least one of planners")
         if PLAYED in self.made:
             raise ConfigError(f"made: the name {PLAYED!r} is that of the episodes that are played")
-        if self.workers < 1:
-            raise ConfigError(f"workers: expected at least 1, got {self.workers}")
+        for name in ("workers", "at_once"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name}: expected at least 1, got {getattr(self, name)}")
 
 
 def plan_robomme(config: RobommeConfig) -> list[Stage]:

@@ -71,6 +71,7 @@ def test_one_planner_alone_needs_the_data(config: RobommeConfig) -> None:
         ({"planners": {}}, "at least one of planners"),
         ({"made": {"played": "configs/datagen_robomme_moved.yaml"}}, "'played' is that of"),
         ({"workers": 0}, "workers: expected at least 1, got 0"),
+        ({"at_once": 0}, "at_once: expected at least 1, got 0"),
     ],
 )
 def test_refused(config: RobommeConfig, changes: dict[str, object], message: str) -> None:

@@ -61,7 +61,7 @@ def test_an_episode(tmp_path: Path) -> None:
         (6, 11, "pick up the container at row 6 column 2"),
         (11, 14, "put down the container"),
     ]
-    assert episode.keyframes == (0, 6, 11)  # and the gripper closes at 3, too near to 0 and 6
+    assert episode.keyframes == (3, 11)  # the gripper closes at 3, and the end of the video at 6 comes right after it
     np.testing.assert_allclose(episode.state[4], [0.4] * 7 + [0.0, 0.0, 4.0, 5.0, 6.0], rtol=1e-6)
     np.testing.assert_allclose(episode.actions[9], 9 / 5, rtol=1e-6)
     front = episode.images["base_camera"]
