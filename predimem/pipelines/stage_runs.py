@@ -192,8 +192,6 @@ class _Stop:
 
     def watch(self, process: subprocess.Popen[bytes]) -> None:
         self._processes.append(process)
-        if self._before[signal.SIGINT] is signal.SIG_IGN:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
         if self.asked:  # while it was being started
             self._pass_on(process)
 
@@ -203,7 +201,9 @@ class _Stop:
             self._pass_on(process)
         process.wait()
 
-    def _ask(self, *_: object) -> None:
+    def _ask(self, number: int, _: object) -> None:
+        if number == signal.SIGINT and self._before[number] is signal.SIG_IGN:
+            return  # not by its disposition, which every process that is started would inherit
         self.asked += 1
         for process in self._processes:
             self._pass_on(process)
