@@ -10,6 +10,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -316,6 +317,33 @@ def test_interrupted_it_ends_with_its_stage(tmp_path: Path, how: signal.Signals)
     output, _ = process.communicate(timeout=120)
     assert process.returncode != 0 and "interrupted in vision-data: the same command goes on" in output
     assert not any(map(is_running, running))
+
+
+def test_in_the_background_of_a_script_a_later_stage_is_stopped_as_well(tmp_path: Path) -> None:
+    """SIGINT is ignored there, and stages are stopped by it: none may inherit that."""
+    first, second = make_stage(tmp_path, "first", "--help"), make_stage(tmp_path, "second", "serve", "--port", "0")
+    first.result.mkdir(parents=True)
+    needed_force = Event()
+
+    def stop() -> None:
+        while not is_done(first, tmp_path) or not children(os.getpid()):
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGTERM)
+        if not ended.wait(30):
+            needed_force.set()
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    ended, stopper = Event(), Thread(target=stop)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    stopper.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_stages([first, second], tmp_path)
+    finally:
+        ended.set()
+        stopper.join()
+        signal.signal(signal.SIGINT, before)
+    assert not needed_force.is_set()
 
 
 @pytest.mark.slow
