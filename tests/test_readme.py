@@ -12,7 +12,7 @@ import pytest
 import typer.main
 
 from benchmarks.results_page import FULL, episodes, means
-from predimem import cli
+from predimem.cli.app import app
 from predimem.core.interfaces import Environment, Planner, Policy
 from predimem.evaluation.analysis.compact import episodes_of
 from predimem.evaluation.report.summary import summarise_means
@@ -90,7 +90,7 @@ def test_every_command_can_be_given(page):
     for line in commands((ROOT / page).read_text()):
         words = shlex.split(line, comments=True)[1:]
         context: Any = None
-        command: Any = typer.main.get_command(cli.app)
+        command: Any = typer.main.get_command(app)
         while hasattr(command, "commands"):
             context = command.make_context(words[0], words, parent=context)
             command, words = command.commands[words[0]], words[1:]

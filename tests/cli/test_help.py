@@ -4,11 +4,11 @@ import re
 
 from typer.testing import CliRunner
 
-from predimem import cli
+from predimem.cli.app import app
 
 
 def test_commands_stand_in_their_groups():
-    shown = CliRunner().invoke(cli.app, ["--help"]).stdout
+    shown = CliRunner().invoke(app, ["--help"]).stdout
     found = re.findall(r"─ ([A-Z][\w ]*) ─|^│ (\w+)  ", shown, re.MULTILINE)
     assert [group or command for group, command in found][1:] == [
         *("See it", "demo", "play", "tasks"),

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from datagen.demos.config import GenerationConfig
-from predimem import cli
+from predimem.cli.app import app
 from predimem.core.config import from_dict
 from predimem.envs.arena.tasks import TASKS, task_of
 from predimem.envs.benchmark import load_benchmark
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def shown(*arguments: str) -> str:
-    result = CliRunner().invoke(cli.app, arguments)
+    result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     return result.stdout
 
@@ -78,7 +78,7 @@ def test_a_mistyped_task_of_mikasa():
     [(["evl"], "Did you mean 'eval'?"), (["eval", "--episods", "3"], "--episodes"), (["train", "actr"], "'actor'")],
 )
 def test_mistyped_commands_and_flags(arguments, meant):
-    result = CliRunner().invoke(cli.app, arguments)
+    result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 2 and meant in result.output
 
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from datagen.dagger.config import PlannerDaggerConfig
 from planner.train_config import TrainConfig
-from predimem import cli
+from predimem.cli.app import app
 from predimem.core.config import ConfigError, from_dict, load_config
 from predimem.core.weight_files import WeightsError, weights_folder
 from predimem.pipelines.own_rounds import OwnRoundsConfig, plan_own_rounds
@@ -85,7 +85,7 @@ def test_what_is_refused(config: OwnRoundsConfig, tmp_path: Path) -> None:
 
 def test_the_command_lists_its_stages_and_refuses_other_seeds_than_numbers(tmp_path: Path) -> None:
     out = ["--out", str(tmp_path / "out")]
-    listed = CliRunner().invoke(cli.app, ["train", "rounds", *out, "--dry-run", "--only", "arena-planner-recent"])
+    listed = CliRunner().invoke(app, ["train", "rounds", *out, "--dry-run", "--only", "arena-planner-recent"])
     assert "[4/4] arena-planner-recent: predimem train planner" in listed.stdout, listed.output
-    refused = CliRunner().invoke(cli.app, ["train", "rounds", *out, "--seeds", "one"])
+    refused = CliRunner().invoke(app, ["train", "rounds", *out, "--seeds", "one"])
     assert "--seeds: expected whole numbers" in str(refused.exception) and refused.exit_code != 0

@@ -321,12 +321,13 @@ def test_interrupted_it_ends_with_its_stage(tmp_path: Path, how: signal.Signals)
 
 def test_in_the_background_of_a_script_a_later_stage_is_stopped_as_well(tmp_path: Path) -> None:
     """SIGINT is ignored there, and stages are stopped by it: none may inherit that."""
-    first, second = make_stage(tmp_path, "first", "--help"), make_stage(tmp_path, "second", "serve", "--port", "0")
+    first = make_stage(tmp_path, "first", "--help")
+    second = replace(make_stage(tmp_path, "second", "serve", "--port", "0"), needs=("first",))
     first.result.mkdir(parents=True)
-    needed_force = Event()
+    log, needed_force = tmp_path / "logs" / "second.log", Event()
 
     def stop() -> None:
-        while not is_done(first, tmp_path) or not children(os.getpid()):
+        while not log.is_file() or "listening" not in log.read_text():
             time.sleep(0.05)
         os.kill(os.getpid(), signal.SIGTERM)
         if not ended.wait(30):
@@ -338,7 +339,7 @@ def test_in_the_background_of_a_script_a_later_stage_is_stopped_as_well(tmp_path
     stopper.start()
     try:
         with pytest.raises(KeyboardInterrupt):
-            run_stages([first, second], tmp_path)
+            run_stages([first, second], tmp_path, at_once=2)
     finally:
         ended.set()
         stopper.join()

@@ -41,7 +41,7 @@ def verify(path: Path) -> None:
 def export(*arguments: str) -> None:
     from typer.testing import CliRunner
 
-    from predimem.cli import app
+    from predimem.cli.app import app
 
     done = CliRunner().invoke(app, ["export", "rerun", *arguments], catch_exceptions=False)
     assert done.exit_code == 0, done.output

@@ -15,7 +15,7 @@ from datagen.annotate.answer import read_spans
 from datagen.decompose.steps import AnswerError
 from datagen.keyframes import extract_keyframes
 from planner.dataset import training_episodes
-from predimem.cli import app
+from predimem.cli.app import app
 from predimem.core.episode_folder import episode_path
 from predimem.core.episode_reader import load_episode
 from predimem.core.episode_writer import save_episode

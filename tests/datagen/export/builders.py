@@ -11,7 +11,7 @@ from datagen.demos.record import spans
 from datagen.experts.scripted.solver import OracleSolver
 from datagen.export.arena_state import OPENING, POSITION
 from datagen.keyframes import extract_keyframes
-from predimem.cli import app
+from predimem.cli.app import app
 from predimem.core.episode_folder import episode_path
 from predimem.core.episode_writer import save_episode
 from predimem.core.episodes import Episode, SubtaskSpan

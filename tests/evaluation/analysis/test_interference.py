@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from predimem.cli import app
+from predimem.cli.app import app
 from predimem.evaluation.analysis.interference import Cell, Count, condition_key, effects, read_counts, totals
 from predimem.evaluation.report.interference import write_interference
 

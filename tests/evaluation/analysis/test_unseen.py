@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from predimem.cli import app
+from predimem.cli.app import app
 from predimem.evaluation.analysis.counts import Count
 from predimem.evaluation.analysis.metrics import paired_difference, wilson_interval
 from predimem.evaluation.analysis.unseen import read_outcomes, rows_of

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from predimem import cli
+from predimem.cli.app import app
 from predimem.envs.arena.benchmark import ARENA
 from predimem.envs.arena.long.templates import TEMPLATES
 from predimem.envs.arena.tasks import TASKS
@@ -63,8 +63,8 @@ def test_the_file_has_the_rows_and_an_option_chooses() -> None:
 
 
 def test_the_commands_know_it() -> None:
-    listed = CliRunner().invoke(cli.app, ["tasks", "--benchmark", "arena", "--difficulty", "long"])
+    listed = CliRunner().invoke(app, ["tasks", "--benchmark", "arena", "--difficulty", "long"])
     assert [line.split()[0] for line in listed.stdout.splitlines()] == [template.name for template in TEMPLATES]
-    assert "--difficulty" in CliRunner().invoke(cli.app, ["eval", "--help"], env={"COLUMNS": "200"}).stdout
-    refused = CliRunner().invoke(cli.app, ["tasks", "--difficulty", "long"])
+    assert "--difficulty" in CliRunner().invoke(app, ["eval", "--help"], env={"COLUMNS": "200"}).stdout
+    refused = CliRunner().invoke(app, ["tasks", "--difficulty", "long"])
     assert refused.exit_code != 0 and "--difficulty needs --benchmark" in str(refused.exception)
