@@ -32,8 +32,8 @@ class EpisodeRows:
         self.labels.append(label)
 
     def keyframes(self, events: Iterable[int], video_steps: int) -> tuple[int, ...]:
-        """Where the subtask changes, and at `events`. A video has no subtasks: there, where the gripper begins to close or
-        to open."""
+        """Where the subtask changes, and at `events`. A video has no subtasks: there, where the gripper begins to close
+        or to open."""
         labels = self.labels
         found = {step for step in range(1, len(labels)) if labels[step] != labels[step - 1]} | set(events)
         if video_steps:
