@@ -14,7 +14,7 @@ from predimem.envs.arena.subtasks import Skill
 
 @dataclass(frozen=True)
 class ActorDataConfig(ArenaDataConfig):
-    """Which states are labelled by the memoryless expert.
+    """Which states are labelled by the memoryless expert, or by an actor.
 
     sampling: "frames", independent states that are set without physics, or "rollouts", short episodes in physics.
     skills: the skills with which an episode may begin.
@@ -22,6 +22,12 @@ class ActorDataConfig(ArenaDataConfig):
         has one: those that an actor finds hardest.
     frames: images of an episode of independent states.
     chunk_steps: the length of a label, in control steps.
+    policy: the folder of the weights of the actor that plays the roll-outs and labels what the expert does not; null:
+        the expert does both.
+    expert_labels: patterns of what the expert labels, as in `Labelled.motions`: where a thing has to be picked up
+        before it is placed or poured from, that is "pick ...". Elsewhere the actor's own chunk is the label, and in a
+        roll-out there is none where the subtask fails: it keeps what it does there while it learns the rest (learning
+        without forgetting, arXiv:1606.09282).
 
     The other fields are about roll-outs.
     execute_steps: how much of a chunk is played before the next image.
@@ -32,13 +38,8 @@ class ActorDataConfig(ArenaDataConfig):
     next one when the motion has ended.
     chain_share: the share of roll-outs that go on with the next subtask after a success.
     noise: is added to the expert's actions in spells (1 = 0.1 m).
-    policy: the folder of the weights of the actor that plays; null: the expert plays.
     expert_share: where an actor plays, the share of the looks after which the label's chunk is played, so that the
     states after a mistake that the actor does not mend by itself are seen too.
-    expert_labels: patterns of what the expert labels, as in `Labelled.motions`: where a thing has to be picked up
-    before it is placed or poured from, that is "pick ...". Elsewhere the actor's own chunk is the label where the
-    subtask succeeds, and there is none where it fails: it keeps what it does there while it learns the rest (learning
-    without forgetting, arXiv:1606.09282).
     """
 
     kind: Literal["actor_data"] = "actor_data"
@@ -77,10 +78,8 @@ class ActorDataConfig(ArenaDataConfig):
             known = ", ".join(Skill)
             raise ConfigError(f"skills and hard_skills are among {known}; got {', '.join(sorted(unknown))}")
         if self.policy is None and (self.expert_share or self.expert_labels != ("*",)):
-            raise ConfigError(
-                "expert_share and expert_labels are for an actor's roll-outs: name its weights in `policy`"
-            )
-        if self.policy is not None and self.sampling != "rollouts":
-            raise ConfigError(f"policy: it plays `sampling: rollouts`, got {self.sampling}")
+            raise ConfigError("expert_share and expert_labels are for data of an actor: name its weights in `policy`")
+        if self.expert_share and self.sampling != "rollouts":
+            raise ConfigError(f"expert_share: nothing is played with `sampling: {self.sampling}`, say rollouts")
         if self.execute_steps > self.chunk_steps:
             raise ConfigError(f"execute_steps {self.execute_steps} is more than chunk_steps {self.chunk_steps}")

@@ -17,6 +17,7 @@ from datagen.environments import arena_environment, varied
 from datagen.experts.scripted.snapshot import Snapshot
 from predimem.core.episode_folder import episode_path
 from predimem.core.episode_writer import save_episode
+from predimem.core.types import Observation
 from predimem.envs.arena.subtasks import Subtask
 from predimem.jobs.tasks import Job, Outcome
 
@@ -76,7 +77,10 @@ class ActorDataWorker:
             hold_askew(gripper, scene, rng)
             if write(env, arm, scene, gripper):
                 fresh.adopt_grasps(scene)
-                frames.append(look(env, arm, subtasks[stage], self._config.chunk_steps, fresh, rng))
+                frame = look(env, arm, subtasks[stage], self._config.chunk_steps, fresh, rng)
+                if self._relabel is not None:
+                    frame.chunks.update(self._relabel(Observation(0, frame.images, frame.state, 0.0), frame.motions))
+                frames.append(frame)
             if len(frames) == self._config.frames:
                 break
         return frames

@@ -114,6 +114,22 @@ def test_an_actor_labels_how_it_picks_up_what_is_to_be_placed() -> None:
     assert np.array_equal(picked, expert) and not np.allclose(own, expert, atol=0.01)
 
 
+def test_an_actor_labels_independent_states() -> None:
+    """Of the same states, for it draws nothing."""
+    config = ActorDataConfig(
+        image_px=128, frames=3, chunk_steps=10, skills=("Move",), policy=str(weights_folder(None, "arena-actor"))
+    )
+    job, frames = Job(task_of(18).name, 20_000), []
+    for labels in ("place *",), ("pick *", "place *"):
+        with closing(ActorDataWorker(dataclasses.replace(config, expert_labels=labels))) as worker:
+            frames.append(worker.frames(job, np.random.default_rng(0)))
+    for own, expert in zip(*frames, strict=True):
+        assert np.array_equal(own.state, expert.state) and own.subtask == expert.subtask
+        chunk, experts = own.chunks[own.subtask], expert.chunks[own.subtask]
+        assert chunk.shape == experts.shape == (10, 7)
+        assert set(np.unique(experts[:, 6])) <= {-1.0, 1.0} and not set(np.unique(chunk[:, 6])) <= {-1.0, 1.0}
+
+
 @pytest.mark.parametrize(("labels", "images"), [("place *", 0), ("pick *", 2)])
 def test_what_an_actor_does_in_vain_is_no_label(tmp_path: Path, labels: str, images: int) -> None:
     """Two looks are too few to pick anything up."""
@@ -172,8 +188,8 @@ def test_an_actor_plays_as_late_as_in_an_evaluation() -> None:
 def test_who_labels_is_said_for_an_actor_alone() -> None:
     with pytest.raises(ConfigError, match="name its weights in `policy`"):
         ActorDataConfig(sampling="rollouts", expert_share=0.2)
-    with pytest.raises(ConfigError, match="`sampling: rollouts`, got frames"):
-        ActorDataConfig(policy="weights")
+    with pytest.raises(ConfigError, match="nothing is played with `sampling: frames`"):
+        ActorDataConfig(policy="weights", expert_share=0.2)
 
 
 def test_the_actor_is_found_from_another_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
