@@ -23,7 +23,8 @@ SHIPPED_WEIGHTS = (
     *("planner", "planner-no-head", "planner-no-keyframes", "actor"),
     *("arena-planner", "arena-planner-no-head", "arena-planner-recent", "arena-planner-text", "arena-planner-video"),
     *("arena-planner-varied", "arena-actor", "mikasa-planner", "mikasa-actor"),
-    *("mikasa-sequences-planner", "mikasa-sequences-actor", "robomme-planner"),
+    *("mikasa-sequences-planner", "mikasa-sequences-actor", "interference-robomme-planner"),
+    "robomme-planner",
 )
 # What the simulation cannot be imported without: library, and its package in Debian and Ubuntu.
 SYSTEM_LIBRARIES = {
