@@ -24,7 +24,7 @@ SHIPPED_WEIGHTS = (
     *("arena-planner", "arena-planner-no-head", "arena-planner-recent", "arena-planner-text", "arena-planner-video"),
     *("arena-planner-varied", "arena-actor", "mikasa-planner", "mikasa-actor"),
     *("mikasa-sequences-planner", "mikasa-sequences-actor", "interference-robomme-planner"),
-    *("robomme-planner", "robomme-planner-video", "robomme-planner-uniform"),
+    *("robomme-planner", "robomme-planner-recent", "robomme-planner-video", "robomme-planner-uniform"),
 )
 # What the simulation cannot be imported without: library, and its package in Debian and Ubuntu.
 SYSTEM_LIBRARIES = {
