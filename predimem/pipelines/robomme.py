@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 from predimem.core.config import ConfigError, read_yaml
 from predimem.pipelines.stage import PLANNER, Stage, command_stage, data_stage
@@ -26,14 +25,17 @@ class RobommeConfig:
     at_once: so many stages run side by side; a training of these recipes takes one core.
     """
 
-    tasks: ClassVar[tuple[str, ...]] = ()  # those of the config
-
     played: str
     made: dict[str, str]
     planners: dict[str, str]
     out: str = "runs/train/robomme"
     workers: int = 2
     at_once: int = 1
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """None, as in `Training`: the data are of those that their configs name."""
+        return ()
 
     def __post_init__(self) -> None:
         if not self.planners:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -183,7 +184,9 @@ class _Stop:
         self._processes: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> _Stop:
-        self._before = {number: signal.signal(number, self._ask) for number in (signal.SIGINT, signal.SIGTERM)}
+        self._before: dict[int, Any] = {
+            number: signal.signal(number, self._ask) for number in (signal.SIGINT, signal.SIGTERM)
+        }
         return self
 
     def __exit__(self, *_: object) -> None:
