@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.mikasa_table import Counts, counts_of, rate, table
+from benchmarks.robomme_table import AGENTS as ROBOMME
 from benchmarks.robomme_table import table as robomme_table
 from predimem.evaluation.analysis.compact import episodes_of
 from predimem.evaluation.analysis.unseen import read_outcomes, rows_of
@@ -66,7 +67,6 @@ SIZES = {"size-small": "1 x 128", "full": "3 x 256", "size-large": "6 x 512"}
 REMEMBER_COLOR = ("predimem", "no-head", "no-keyframes", "reactive", "oracle-subtask")
 MIKASA_TOUCH = ("predimem", "oracle-memory", "predimem-expert")
 MIKASA_SEQUENCES = ("predimem", "oracle-memory")
-ROBOMME = ("predimem-skills", "native-video-skills", "framesamp-skills", "no-keyframes-skills")
 CATEGORIES = ("transferring", "occlusion", "counting", "sequence")
 
 Which = tuple[str, str]  # a results file without its ending, an agent config of it
@@ -243,7 +243,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "mikasa-touch": lambda: table(counts_of(results_of("mikasa_touch")), MIKASA_TOUCH),
     "mikasa-sequences": lambda: table(counts_in("mikasa_sequences", "mikasa_sequences_oracle"), MIKASA_SEQUENCES),
     "robomme": lambda: robomme_table(counts_of(results_of("robomme"))),
-    "robomme-pairs": lambda: pairs([(("robomme", ROBOMME[0]), ("robomme", other)) for other in ROBOMME[1:]]),
+    "robomme-pairs": lambda: pairs([(("robomme", ROBOMME[1]), ("robomme", other)) for other in ROBOMME[2:]]),
     "latencies": lambda: study("arena_studies", "S2's latency, s", LATENCIES),
 }
 

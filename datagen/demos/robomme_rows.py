@@ -37,5 +37,5 @@ class EpisodeRows:
         labels = self.labels
         found = {step for step in range(1, len(labels)) if labels[step] != labels[step - 1]} | set(events)
         if video_steps:
-            found |= {*grips(self._openings[:video_steps])}
+            found.update(grips(self._openings[:video_steps]))
         return apart(found, len(labels))
