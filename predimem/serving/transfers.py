@@ -44,7 +44,7 @@ class Connection(ServerConnection):
         self._limits, self._everyone = limits, everyone
         self._look_every_s = min(limits.open_s, limits.stall_s) / LOOKS
         self._timer: asyncio.TimerHandle | None = None
-        self._began_s = self._received_s = self._sent_s = self.loop.time()
+        self._began_s = self._received_s = self._sent_s = self._look_at_s = self.loop.time()
         self._begun_bytes = 0  # of a frame that is not whole yet
         self._in_fragments = False  # between the frames of one message
         self._answering = self._all_said = False  # with an HTTP response, until the connection ends
@@ -63,7 +63,7 @@ class Connection(ServerConnection):
         super().connection_made(transport)
         self._everyone.add(self)
         self._began_s = self._received_s = self._sent_s = self.loop.time()
-        self._timer = self.loop.call_later(self._look_every_s, self._look)
+        self._look_later(self._began_s)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._everyone.discard(self)
@@ -87,7 +87,8 @@ class Connection(ServerConnection):
     def _look(self) -> None:
         """Whether anything has stalled; a few times within each limit, as long as the connection lasts."""
         now, limits = self.loop.time(), self._limits
-        self._timer = self.loop.call_later(self._look_every_s, self._look)
+        self._forgive(now, now - self._look_at_s)
+        self._look_later(now)
         waiting = self._waiting()
         if waiting != self._on_its_way or not (self._answering or waiting[0]):
             self._on_its_way, self._sent_s = waiting, now
@@ -109,6 +110,16 @@ class Connection(ServerConnection):
         elif self.state is State.OPEN and silent_s >= 2 * PING_S:
             self.protocol.fail(CloseCode.INTERNAL_ERROR, "keepalive ping timeout")
             self._part("no pong")
+
+    def _look_later(self, now: float) -> None:
+        self._look_at_s = now + self._look_every_s
+        self._timer = self.loop.call_at(self._look_at_s, self._look)
+
+    def _forgive(self, now: float, late_s: float) -> None:
+        """Time in which this process stood still is not held against a client, whose bytes may not have come in yet."""
+        self._began_s = min(now, self._began_s + late_s)
+        self._received_s = min(now, self._received_s + late_s)
+        self._sent_s = min(now, self._sent_s + late_s)
 
     def _waiting(self) -> tuple[int, int]:
         """Bytes that wait to leave this process, and those of the system that the client's has not acknowledged; the
