@@ -96,7 +96,7 @@ def train_arena(
     recipe = load_config(RetrainConfig, config or f"configs/{'continue' if go_on else 'train'}_arena.yaml")
     recipe = replace(recipe, out=out or recipe.out, tasks=split(tasks) if tasks is not None else recipe.tasks)
     recipe = replace(recipe, continue_from=start_of(recipe.continue_from, recipe.tasks, go_on, weights))
-    _run(plan_stages(recipe), recipe.out, only, dry_run, "arena")
+    _run(plan_stages(recipe), recipe.out, only, dry_run, "configs/eval/arena.yaml")
 
 
 @app.command("rounds")
@@ -136,7 +136,7 @@ def train_own_rounds(
         "training_seeds": None if seeds is None else tuple(numbers("--seeds", seeds)),
     }
     recipe = replace(recipe, **{name: value for name, value in given.items() if value is not None})
-    _run(plan_own_rounds(recipe), recipe.out, only, dry_run, "arena")
+    _run(plan_own_rounds(recipe), recipe.out, only, dry_run, "configs/eval/arena.yaml")
 
 
 @app.command("robomme")
@@ -158,11 +158,12 @@ def train_for_robomme(
 
     recipe = load_config(RobommeConfig, config)
     recipe = replace(recipe, out=out or recipe.out)
-    _run(plan_robomme(recipe), recipe.out, only, dry_run, "robomme", recipe.at_once)
+    played_by = "configs/eval/robomme.yaml --agent predimem-skills"  # the others' actor has not been trained
+    _run(plan_robomme(recipe), recipe.out, only, dry_run, played_by, recipe.at_once)
 
 
-def _run(stages: Sequence[Stage], out: str, only: str, dry_run: bool, benchmark: str, at_once: int = 1) -> None:
-    """Those of the stages that `only` names, or a list of them."""
+def _run(stages: Sequence[Stage], out: str, only: str, dry_run: bool, played_by: str, at_once: int = 1) -> None:
+    """Those of the stages that `only` names, or a list of them; then how the config `played_by` plays the weights."""
     from predimem.pipelines.stage import choose_stages
     from predimem.pipelines.stage_runs import check_configs, is_done, run_stages, shown
 
@@ -174,7 +175,8 @@ def _run(stages: Sequence[Stage], out: str, only: str, dry_run: bool, benchmark:
         return
     check_configs(stages)
     made = run_stages(stages, Path(out), at_once)
-    print(f"weights in {made}: predimem eval --config configs/eval/{benchmark}.yaml --weights {made}")
+    if any(stage.weights for stage in stages):
+        print(f"weights in {made}: predimem eval --config {played_by} --weights {made}")
 
 
 @app.command("base")
