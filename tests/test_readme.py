@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import typer.main
 
-from benchmarks.results_page import FULL, episodes, means
+from benchmarks.results_page import CORRECTED_PLANNER, FULL, episodes, means
 from predimem.cli.app import app
 from predimem.core.interfaces import Environment, Planner, Policy
 from predimem.evaluation.analysis.compact import episodes_of
@@ -57,7 +57,7 @@ def test_the_python_blocks_run_as_one_program(capsys):
 
 @pytest.mark.parametrize(
     ("benchmark", "files", "agents", "played"),
-    [("Arena", "arena_*.json", 7, ARENA_TASKS), ("RememberColor", "remember_color.json", 2, 3)],
+    [("Arena", "arena_*.json", 8, ARENA_TASKS), ("RememberColor", "remember_color.json", 2, 3)],
 )
 def test_the_rows_are_those_of_the_results(benchmark, files, agents, played):
     rows, found = rows_of(benchmark), []
@@ -82,6 +82,15 @@ def test_the_actor_that_was_trained_on_is_compared_on_the_same_episodes():
     rate = f"{success:.0f} % [{low:.0f}, {high:.0f}] of {found['n']} episodes"
     theirs = f"{100 * sum(shipped) / len(shipped):.0f} % of the same ones"
     assert f"succeeds in {rate}, where `predimem` has {theirs}" in " ".join(README.split())
+
+
+def test_the_planner_that_was_trained_on_is_compared_on_the_same_episodes_of_the_same_actor():
+    before, after = (
+        {(e["task"], e["seed"]): e["status"] == "success" for e in episodes(which)}
+        for which in (("corrected_actor", "corrected"), CORRECTED_PLANNER[0])
+    )
+    gain = 100 * sum(after[episode] - before[episode] for episode in before) / len(before)
+    assert f"brought {gain:.0f} points with the planner" in README
 
 
 @pytest.mark.parametrize("page", PAGES)

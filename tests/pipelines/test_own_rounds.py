@@ -89,3 +89,18 @@ def test_the_command_lists_its_stages_and_refuses_other_seeds_than_numbers(tmp_p
     assert "[4/4] arena-planner-recent: predimem train planner" in listed.stdout, listed.output
     refused = CliRunner().invoke(app, ["train", "rounds", *out, "--seeds", "one"])
     assert "--seeds: expected whole numbers" in str(refused.exception) and refused.exit_code != 0
+
+
+def test_the_second_round_of_the_corrected_planner_learns_from_the_first_ones_data_too() -> None:
+    first, second = (
+        load_config(OwnRoundsConfig, f"configs/train_corrected_planner_{number}.yaml") for number in (1, 2)
+    )
+    assert second.weights == str(Path(first.out) / "weights")
+    stages = plan_own_rounds(first), plan_own_rounds(replace(second, weights=None))  # they are not made here
+    before, after = ([stage for stage in round_ if stage.kind == DATA] for round_ in stages)
+    trained = stages[1][-1].config
+    assert set(trained["episodes"]) >= {str(stage.result) for stage in (*before, *after)} | set(first.more_episodes)
+    driven = [from_dict(PlannerDaggerConfig, stage.config) for stage in (*before, *after)]
+    seeds = [seed for data in driven for seed in data.seeds]
+    assert len(set(seeds)) == len(seeds)
+    assert {data.low_level_policy for data in driven} == {first.actor, "skills"} and second.actor == first.actor
