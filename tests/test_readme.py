@@ -90,7 +90,7 @@ def test_the_planner_that_was_trained_on_is_compared_on_the_same_episodes_of_the
         for which in (("corrected_actor", "corrected"), CORRECTED_PLANNER[0])
     )
     gain = 100 * sum(after[episode] - before[episode] for episode in before) / len(before)
-    assert f"brought {gain:.0f} points with the planner" in README
+    assert f"brought {gain:.0f} points: `predimem-corrected`" in README
 
 
 @pytest.mark.parametrize("page", PAGES)

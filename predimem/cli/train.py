@@ -136,7 +136,7 @@ def train_own_rounds(
         "training_seeds": None if seeds is None else tuple(numbers("--seeds", seeds)),
     }
     recipe = replace(recipe, **{name: value for name, value in given.items() if value is not None})
-    _run(plan_own_rounds(recipe), recipe.out, only, dry_run, "configs/eval/arena.yaml")
+    _run(plan_own_rounds(recipe), recipe.out, only, dry_run, "configs/eval/arena.yaml --agent predimem-skills")
 
 
 @app.command("robomme")
