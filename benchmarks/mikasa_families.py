@@ -4,8 +4,8 @@
 
 Plays the script with the true subtask, without rendering, in one process. Success is the suite's own, or the family's
 stricter one where it has one: in Remember*-Long a touch counts only once there is something to choose from. What has
-been played is kept in the journal, and the same command goes on after Ctrl-C; `--again TASK` plays tasks anew. What was
-learned is read from `mikasa_learned.yaml`.
+been played is kept in the journal, and the same command goes on after Ctrl-C; `--again TASK` plays tasks anew. What the
+shipped weights were trained on is read from `mikasa_trained_on.yaml`.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from predimem.evaluation.analysis.metrics import wilson_interval
 from predimem.evaluation.run.machine import machine, revision
 
 FIRST_SEED = 900_000
-LEARNED = Path(__file__).with_name("mikasa_learned.yaml")
+TRAINED_ON = Path(__file__).with_name("mikasa_trained_on.yaml")
 HEADER = (
-    "| Task | Steps | Runs here | Family | Script succeeds | of | Its 95 % interval, % | Median steps | Learned | "
-    "Why, or why not |\n| --- | ---: | --- | --- | ---: | ---: | --- | ---: | --- | --- |"
+    "| Task | Steps | Runs here | Family | Script succeeds | of | Its 95 % interval, % | Median steps | Trained on | "
+    "With what, or why not |\n| --- | ---: | --- | --- | ---: | ---: | --- | ---: | --- | --- |"
 )
 Entry = dict[str, Any]
 
@@ -96,7 +96,7 @@ def play(environment: MikasaEnvironment, seed: int) -> tuple[bool, int]:
     return False, environment.horizon
 
 
-def row(task: str, seeds: range, journal: Journal, learned: Mapping[str, Mapping[str, str]]) -> str:
+def row(task: str, seeds: range, journal: Journal, trained_on: Mapping[str, Mapping[str, str]]) -> str:
     start, episodes = journal.start(task) or {}, journal.episodes(task, seeds).values()
     family = family_of(task)
     won = [episode["steps"] for episode in episodes if episode["success"]]
@@ -107,7 +107,7 @@ def row(task: str, seeds: range, journal: Journal, learned: Mapping[str, Mapping
         else ["", "", ""]
     )
     median = f"{statistics.median(won):.0f}" if won else ""
-    word = learned[max(fits, key=len)] if (fits := [key for key in learned if task.startswith(key)]) else {}
+    word = trained_on[max(fits, key=len)] if (fits := [key for key in trained_on if task.startswith(key)]) else {}
     cells = [
         task.removesuffix("-VLA-v0"),
         str(start.get("steps", "")),
@@ -115,7 +115,7 @@ def row(task: str, seeds: range, journal: Journal, learned: Mapping[str, Mapping
         family.name if family else "none",
         *script,
         median,
-        word.get("learned", ""),
+        word.get("trained_on", ""),
         word.get("why", ""),
     ]
     return f"| {' | '.join(cells)} |"
@@ -138,7 +138,7 @@ def _horizon(task: str) -> int:
 
 
 def page(seeds: range, journal: Journal) -> str:
-    learned = read_yaml(LEARNED)
+    trained_on = read_yaml(TRAINED_ON)
     names = tasks()
     running = sum(str((journal.start(task) or {}).get("runs", "")).startswith("yes") for task in names)
     scripted = sum(family_of(task) is not None for task in names)
@@ -149,10 +149,12 @@ Made with `python -m benchmarks.mikasa_families` ({benchmark_version()}) on {mac
 suite run here, and a script plays {scripted} of them. The script knows the simulator's true state and is told the true
 subtask; the seeds are {seeds[0]} to {seeds[-1]}, and nothing is rendered. **Steps** are those after which an episode
 ends, **median steps** those after which the script has succeeded. In Remember*-Long the suite also counts a touch of
-the cue itself; here a touch counts only once there is something to choose from.
+the cue itself; here a touch counts only once there is something to choose from. **Trained on** says whether shipped
+weights were trained with demonstrations of the task, and names them. How often they solve it is on
+[the results page](../results.md#mikasa-robo-remembercolor).
 
 {HEADER}
-{chr(10).join(row(task, seeds, journal, learned) for task in names)}
+{chr(10).join(row(task, seeds, journal, trained_on) for task in names)}
 """
 
 
@@ -174,7 +176,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     journal = Journal(args.journal, args.again)
     for task in args.tasks or tasks():
         examine(task, seeds, journal)
-        print(row(task, seeds, journal, read_yaml(LEARNED)), flush=True)
+        print(row(task, seeds, journal, read_yaml(TRAINED_ON)), flush=True)
     args.out.write_text(page(seeds, journal))
 
 
