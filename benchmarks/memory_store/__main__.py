@@ -136,8 +136,8 @@ def main() -> None:
     px."""
     page = f"""# The memory store with very many keyframes
 
-Made with `python -m benchmarks.memory_store`, whose code says what is measured. [The guide](../guides/memory-store.md)
-says what the store is.
+Made with `python -m benchmarks.memory_store --episodes runs/data/arena --out FILE`, whose code says what is measured.
+[The guide](../guides/memory-store.md) says what the store is.
 
 {paragraph(head)}
 

@@ -26,6 +26,7 @@ class OwnRoundsConfig:
     planners: the name of its weights -> the recipe of its training.
     data: a name -> a config of DAgger data, of which each planner drives one set.
     more_episodes: folders of older episodes, which all planners learn from as well, so that they are not forgotten.
+    `{planner}` in a folder stands for the planner's name: what it drove in a round before.
     weights: the folder that holds the weights that they go on from; null: the shipped ones.
     actor: the folder of the low-level policy's weights, for data whose config names weights; null: as in the config.
     training_seeds: one training with each, on the same data. The first one's weights keep the planner's name, the
@@ -73,7 +74,7 @@ def _round(config: OwnRoundsConfig, name: str) -> Iterable[Stage]:
         trained = name if seed == config.training_seeds[0] else f"{name}-seed-{seed}"
         changes = {
             "out": str(out / trained),
-            "episodes": [*(str(stage.result) for stage in data), *config.more_episodes],
+            "episodes": [*(str(stage.result) for stage in data), *_older(config, name)],
             "continue_from": str(planner),
             "vision": {"directory": str(out / f"{name}-features"), "scenes": None},
             "seed": seed,
@@ -89,6 +90,10 @@ def _round(config: OwnRoundsConfig, name: str) -> Iterable[Stage]:
             tuple(stage.name for stage in data),
             trained,
         )
+
+
+def _older(config: OwnRoundsConfig, name: str) -> list[str]:
+    return [folder.replace("{planner}", name) for folder in config.more_episodes]
 
 
 def _driven(config: OwnRoundsConfig, name: str, recipe: str, planner: Path) -> Stage:

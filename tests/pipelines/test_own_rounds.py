@@ -91,16 +91,19 @@ def test_the_command_lists_its_stages_and_refuses_other_seeds_than_numbers(tmp_p
     assert "--seeds: expected whole numbers" in str(refused.exception) and refused.exit_code != 0
 
 
-def test_the_second_round_of_the_corrected_planner_learns_from_the_first_ones_data_too() -> None:
+def test_the_second_round_for_the_corrected_actor_learns_from_what_the_planner_drove_in_the_first_one() -> None:
     first, second = (
         load_config(OwnRoundsConfig, f"configs/train_corrected_planner_{number}.yaml") for number in (1, 2)
     )
     assert second.weights == str(Path(first.out) / "weights")
-    stages = plan_own_rounds(first), plan_own_rounds(replace(second, weights=None))  # they are not made here
-    before, after = ([stage for stage in round_ if stage.kind == DATA] for round_ in stages)
-    trained = stages[1][-1].config
-    assert set(trained["episodes"]) >= {str(stage.result) for stage in (*before, *after)} | set(first.more_episodes)
-    driven = [from_dict(PlannerDaggerConfig, stage.config) for stage in (*before, *after)]
-    seeds = [seed for data in driven for seed in data.seeds]
-    assert len(set(seeds)) == len(seeds)
-    assert {data.low_level_policy for data in driven} == {first.actor, "skills"} and second.actor == first.actor
+    assert second.planners == first.planners
+    for name, recipe in first.planners.items():
+        before, after = (  # the first round's weights are not made here
+            plan_own_rounds(replace(config, weights=None, planners={name: recipe})) for config in (first, second)
+        )
+        trained, data = after[-1].config, [stage for stage in (*before, *after) if stage.kind == DATA]
+        assert set(trained["episodes"]) == {str(stage.result) for stage in data} | set(first.more_episodes)
+        driven = [from_dict(PlannerDaggerConfig, stage.config) for stage in data]
+        seeds = [seed for one in driven for seed in one.seeds]
+        assert len(set(seeds)) == len(seeds)
+        assert {one.low_level_policy for one in driven} == {first.actor, "skills"} and second.actor == first.actor
