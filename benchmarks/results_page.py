@@ -59,7 +59,11 @@ OWN_ROUND = (
     ("own_round_slips", "predimem-skills-slips"),
 )
 CORRECTED = (("corrected_actor", "corrected"), ("corrected_actor", "oracle-memory-corrected"))
-CORRECTED_PLANNER = (("arena_corrected", "predimem-corrected"),)
+CORRECTED_PLANNER = (
+    ("arena_corrected", "predimem-corrected"),
+    ("arena_corrected_skills", "predimem-corrected-skills"),
+    ("arena_corrected_skills", "predimem-corrected-skills-slips"),
+)
 SECOND_ROUND = (("second_round_learned", "corrected-both"), ("second_round_skills", "corrected-both-skills"))
 WINDOWS = {"window-1": "1", "window-2": "2", "full": "3", "window-5": "5", "window-8": "8"}
 CAPACITIES = {"keyframes-2": "2", "keyframes-4": "4", "keyframes-8": "8", "full": "unlimited"}
@@ -216,6 +220,12 @@ def _planner(file: str, agent: str) -> tuple[object, ...]:
 
 
 FULL, WITH_SKILLS = LEARNED[0], SKILLS[0]
+TO_CORRECTED_PLANNER = [
+    (CORRECTED[0], CORRECTED_PLANNER[0]),
+    (FULL, CORRECTED_PLANNER[0]),
+    (WITH_SKILLS, CORRECTED_PLANNER[1]),
+    (OWN_ROUND[3], CORRECTED_PLANNER[2]),
+]
 TABLES: dict[str, Callable[[], str]] = {
     "learned": lambda: overall(LEARNED),
     "learned-categories": lambda: by_category(LEARNED),
@@ -230,7 +240,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "corrected-pairs": lambda: pairs([(FULL, CORRECTED[0]), (LEARNED[1], CORRECTED[1])]),
     "corrected-planner": lambda: overall(CORRECTED_PLANNER),
     "corrected-planner-categories": lambda: by_category(CORRECTED_PLANNER),
-    "corrected-planner-pairs": lambda: pairs([(other, CORRECTED_PLANNER[0]) for other in (CORRECTED[0], FULL)]),
+    "corrected-planner-pairs": lambda: pairs(TO_CORRECTED_PLANNER),
     "own-round": lambda: overall(OWN_ROUND),
     "own-round-pairs": lambda: pairs([(FULL, OWN_ROUND[0]), (WITH_SKILLS, OWN_ROUND[1]), (OWN_ROUND[3], OWN_ROUND[2])]),
     "second-round": lambda: overall(SECOND_ROUND),

@@ -11,7 +11,7 @@ from actor.weights import ActorConfig
 from predimem.core.config import ConfigError
 from predimem.core.seeds import ACTOR_DAGGER_SEEDS
 
-PARTS = ("vision", "language_model", "action_expert", "action_head")
+PARTS = ("vision", "language_model", "action_expert", "action_head", "locator")
 """What `frozen` may name. The action head is what reads and writes actions around the expert's layers."""
 TRACKERS = ("tensorboard", "wandb")
 Precision = Literal["float32", "bfloat16", "bfloat16_weights"]
@@ -158,7 +158,7 @@ class ActorTrainConfig:
     save_optimiser: whether checkpoints hold the optimiser's state. Without it they are a third as large, and training
         cannot go on from them.
     trackers: `tensorboard`, which writes into `out`, and `wandb`, which follows WANDB_MODE and its like.
-    frozen: parts whose weights stay as they are: some of vision, language_model, action_expert, action_head.
+    frozen: parts whose weights stay as they are: some of vision, language_model, action_expert, action_head, locator.
     actor: what the actor expects and gives.
     sampling: how a batch is drawn.
     auxiliary: the weights of the training-only losses.

@@ -160,8 +160,9 @@ def _head(study: HeadStudy, found: Found) -> str:
         parts += [f"{piece} ({episodes} episodes) at {places}"] if made else []
     where = "; ".join(parts)
     return (
-        f"Made with `python -m benchmarks.planner_head --config FILE`, where FILE is a study of configs/studies, of {trained} "
-        f"of {len(study.trainings)} planners, trained by `{study.recipe}` with the changes of the study. {where[:1].upper()}{where[1:]}{'.' if where else ''}"
+        "Made with `python -m benchmarks.planner_head --config FILE`, where FILE is a study of configs/studies, of "
+        f"{trained} of {len(study.trainings)} planners, trained by `{study.recipe}` with the changes of the study. "
+        f"{where[:1].upper()}{where[1:]}{'.' if where else ''}"
     )
 
 
