@@ -127,7 +127,8 @@ def train_own_rounds(
     """
     check_out(out, config)
     from predimem.core.config import load_config
-    from predimem.pipelines.own_rounds import OwnRoundsConfig, plan_own_rounds
+    from predimem.pipelines.own_rounds import OwnRoundsConfig, plan_own_rounds, played_with_skills
+    from predimem.pipelines.stage import choose_stages
 
     recipe = load_config(OwnRoundsConfig, config)
     given = {"weights": weights, "actor": actor, "out": out}
@@ -136,7 +137,9 @@ def train_own_rounds(
         "training_seeds": None if seeds is None else tuple(numbers("--seeds", seeds)),
     }
     recipe = replace(recipe, **{name: value for name, value in given.items() if value is not None})
-    _run(plan_own_rounds(recipe), recipe.out, only, dry_run, "configs/eval/arena.yaml --agent predimem-skills")
+    stages = plan_own_rounds(recipe, split(only))
+    agents = ",".join(played_with_skills(choose_stages(stages, split(only))))
+    _run(stages, recipe.out, only, dry_run, f"configs/eval/arena.yaml --agent {agents}")
 
 
 @app.command("robomme")

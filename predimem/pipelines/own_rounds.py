@@ -6,7 +6,7 @@ not drive would learn from another one's, so each gets as many episodes of its o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,11 @@ from typing import Any
 from datagen.command import read_data_config
 from predimem.agent.config import SCRIPTED, SKILLS
 from predimem.core.config import ConfigError, merged, read_yaml, tasks_as_text
-from predimem.core.weight_files import weights_folder
+from predimem.core.weight_files import WeightsError, weights_folder
 from predimem.pipelines.own_tasks import located
 from predimem.pipelines.stage import PLANNER, Stage, command_stage, data_stage
+
+_PLAIN = {"planner", "actor", "against", "note"}  # what an agent config says of an agent without slips and the like
 
 
 @dataclass(frozen=True)
@@ -58,10 +60,30 @@ class OwnRoundsConfig:
         object.__setattr__(self, "tasks", located(self.tasks))
 
 
-def plan_own_rounds(config: OwnRoundsConfig) -> list[Stage]:
-    """All stages, planner by planner. Raises WeightsError for a planner that is not there, and ConfigError for a config
-    file that is not."""
-    return [stage for name in config.planners for stage in _round(config, name)]
+def plan_own_rounds(config: OwnRoundsConfig, only: Sequence[str] = ()) -> list[Stage]:
+    """All stages, planner by planner. A planner that is not there has none where the stages `only` do without it.
+
+    Raises WeightsError for a planner that is not there, and ConfigError for a config file that is not.
+    """
+    stages: list[Stage] = []
+    missing: WeightsError | None = None
+    for name in config.planners:
+        try:
+            stages += _round(config, name)
+        except WeightsError as error:
+            missing = missing or error
+    if missing is not None and not (only and set(only) <= {stage.name for stage in stages}):
+        raise missing
+    return stages
+
+
+def played_with_skills(stages: Sequence[Stage], evaluation: str = "configs/eval/arena.yaml") -> list[str]:
+    """The agents of a config of `predimem eval` that are planners made by these stages with scripted skills."""
+    made = {stage.weights for stage in stages if stage.weights}
+    agents = read_yaml(evaluation)["agent_configs"].items()
+    return [
+        name for name, agent in agents if agent["planner"] in made and set(agent) <= _PLAIN and agent["actor"] == SKILLS
+    ]
 
 
 def _round(config: OwnRoundsConfig, name: str) -> Iterable[Stage]:

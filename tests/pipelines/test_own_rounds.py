@@ -13,7 +13,7 @@ from planner.train_config import TrainConfig
 from predimem.cli.app import app
 from predimem.core.config import ConfigError, from_dict, load_config
 from predimem.core.weight_files import WeightsError, weights_folder
-from predimem.pipelines.own_rounds import OwnRoundsConfig, plan_own_rounds
+from predimem.pipelines.own_rounds import OwnRoundsConfig, plan_own_rounds, played_with_skills
 from predimem.pipelines.stage import DATA, PLANNER
 from predimem.pipelines.stage_runs import check_configs
 
@@ -72,6 +72,19 @@ def test_an_actor_of_ones_own_moves_where_a_learned_one_does(config: OwnRoundsCo
     stages = {stage.name: stage.config for stage in plan_own_rounds(replace(config, actor="some/actor"))}
     assert stages["arena-planner-actor"]["low_level_policy"] == "some/actor"
     assert stages["arena-planner-slips"].get("low_level_policy", "skills") == "skills"
+
+
+def test_a_planner_that_is_not_there_is_missed_only_where_its_stages_are_asked_for(
+    config: OwnRoundsConfig, tmp_path: Path
+) -> None:
+    (tmp_path / "arena-planner-recent").mkdir()
+    others = replace(config, weights=str(tmp_path))
+    stages = plan_own_rounds(others, ["arena-planner-recent"])
+    assert stages[-1].weights == "arena-planner-recent"
+    assert played_with_skills(stages) == ["no-keyframes-skills"]
+    for only in ([], ["arena-planner-text", "arena-planner-recent"]):
+        with pytest.raises(WeightsError, match="no weights for 'arena-planner'"):
+            plan_own_rounds(others, only)
 
 
 def test_what_is_refused(config: OwnRoundsConfig, tmp_path: Path) -> None:
