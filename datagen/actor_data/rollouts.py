@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from datagen.actor_data.labelled import Labelled, look, without
-from datagen.actor_data.starts import draw_gripper, draw_stage, leave, settle, try_before, write
+from datagen.actor_data.starts import draw_gripper, draw_stage, leave, miss, settle, try_before, write
 from datagen.experts.scripted.snapshot import Snapshot
 from predimem.core.interfaces import Policy
 from predimem.core.types import Observation
@@ -51,6 +51,7 @@ def start(env: Any, driver: Driver, skills: Sequence[str], rng: np.random.Genera
         held = leave(scene, subtasks[:stage], rng)
         gripper = draw_gripper(scene, driver.arm, held, subtasks[stage - 1] if stage else None, rng)
         try_before(scene, gripper, subtasks[stage], rng)
+        miss(gripper, scene, subtasks[stage], rng)
         if write(env, driver.arm, scene, gripper):
             settle(driver, CLOSED if gripper.gap_m < 0.07 else OPEN)
             return stage

@@ -37,6 +37,8 @@ ASKEW_SHARE, ASKEW_RAD, ASKEW_TRIES = 0.35, 0.6, 3  # of what is held; less wher
 LOST_SHARE = (
     0.15  # of what should be in the gripper was never picked up: whoever is to place it has to pick it up first
 )
+MISSED_SHARE = 0.4  # of what is to be picked up: the fingers have closed beside it, and hold nothing
+MISSED_OFF_M, MISSED_LOW_M, MISSED_HIGH_M = 0.02, 0.06, 0.2  # beside and above it
 
 
 def draw_stage(subtasks: Sequence[Subtask], skills: Sequence[str], rng: np.random.Generator) -> int | None:
@@ -85,6 +87,16 @@ def try_before(scene: Snapshot, gripper: Gripper, subtask: Subtask, rng: np.rand
     _set(scene, subtask.target, share * (PULLED_M if subtask.target in DRAWERS else OPENED_RAD))
     if subtask.skill is Skill.CLOSE and rng.random() < 0.5:
         gripper.gap_m = 0.0  # as it pushes
+
+
+def miss(gripper: Gripper, scene: Snapshot, subtask: Subtask, rng: np.random.Generator) -> None:
+    """Now and then close the fingers on nothing above what `subtask` picks up, as a grasp that missed leaves them. An
+    actor that has not seen it keeps them closed, as after a grasp that held."""
+    if not subtask.object or any(holding(gripper, scene, o) for o in scene.objects) or rng.random() > MISSED_SHARE:
+        return
+    above_m = (*rng.normal(0.0, MISSED_OFF_M, 2), rng.uniform(MISSED_LOW_M, MISSED_HIGH_M))
+    gripper.position = scene.position_m(subtask.object) + above_m
+    gripper.gap_m = 0.0
 
 
 def draw_gripper(scene: Snapshot, arm: Arm, held: str, before: Subtask | None, rng: np.random.Generator) -> Gripper:

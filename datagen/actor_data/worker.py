@@ -12,7 +12,7 @@ from datagen.actor_data.config import ActorDataConfig
 from datagen.actor_data.labelled import Labelled, episode_of, look
 from datagen.actor_data.own_chunks import OwnChunks, load_actors
 from datagen.actor_data.rollouts import MakePolicy, Relabel, Rollout, play, start
-from datagen.actor_data.starts import draw_gripper, draw_stage, hold_askew, leave, try_before, wander, write
+from datagen.actor_data.starts import draw_gripper, draw_stage, hold_askew, leave, miss, try_before, wander, write
 from datagen.environments import arena_environment, varied
 from datagen.experts.scripted.snapshot import Snapshot
 from predimem.core.episode_folder import episode_path
@@ -75,6 +75,7 @@ class ActorDataWorker:
             try_before(scene, gripper, subtasks[stage], rng)
             gripper = wander(gripper, scene, arm, subtasks[stage], rng)
             hold_askew(gripper, scene, rng)
+            miss(gripper, scene, subtasks[stage], rng)
             if write(env, arm, scene, gripper):
                 fresh.adopt_grasps(scene)
                 frame = look(env, arm, subtasks[stage], self._config.chunk_steps, fresh, rng)

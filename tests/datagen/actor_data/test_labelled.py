@@ -15,6 +15,7 @@ from datagen.actor_data.starts import (
     draw_stage,
     hold_askew,
     leave,
+    miss,
     try_before,
     wander,
     write,
@@ -165,6 +166,23 @@ def test_many_states_are_shortly_before_the_fingers_move() -> None:
         gripper = wander(draw_gripper(scene, arm, "", None, rng), scene, arm, pick, rng)
         near += len(set(chunk(arm, gripper, scene, pick, 10)[:, 6])) > 1
     assert near >= 4, "of states spread evenly over the motion it is one"
+    env.close()
+
+
+def test_fingers_that_closed_on_nothing_are_to_open_again() -> None:
+    env = arena(2, 20_001)
+    arm, rng = Driver(env).arm, np.random.default_rng(0)
+    pick = env.variant().subtasks[0]
+    missed = 0
+    for _ in range(60):
+        scene = Snapshot.of(env)
+        gripper = draw_gripper(scene, arm, "", None, rng)
+        miss(gripper, scene, pick, rng)
+        if gripper.gap_m == 0.0:
+            missed += 1
+            assert np.linalg.norm(gripper.position - scene.position_m(pick.object)) < 0.3
+            assert chunk(arm, gripper, scene, pick, 10)[0, 6] == 1.0
+    assert 12 < missed < 36
     env.close()
 
 
