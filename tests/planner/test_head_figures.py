@@ -139,7 +139,7 @@ def test_the_table_of_a_study_that_is_half_done(tmp_path: Path) -> None:
     text = as_markdown(two, Found(nothing | counts, nothing | frames, made))
     assert "| 0.25 |" not in text and "- replay: all planners of a share of 0.25, share-1-weight-0.5-seed-0 (0" in text
     empty = as_markdown(study, Found({t: {} for t in counts}, {t: {} for t in counts}, {}))
-    assert "0 of 6 planners" in empty and "- play: everything" in empty
+    assert "0 of 6 planners" in " ".join(empty.split()) and "- play: everything" in empty
     of_all = as_markdown(replace(two, played_shares=()), Found(nothing | counts, nothing | frames, made))
     assert "- play: share-1-weight-0.5-seed-0" in text and "- play: all planners of a share of 0.25" in of_all
     alone = replace(study, predictive_weights=(0.1,))
