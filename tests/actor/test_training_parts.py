@@ -22,7 +22,9 @@ from actor.training.config import ActorTrainConfig, ComputeConfig, LoraConfig
 from actor.training.launch import processes_wanted
 from actor.training.parts import add_lora, checkpoint_layers, freeze, freeze_unread, merge_lora, set_precision
 from actor.training.processes import make_accelerator
+from actor.weights import load_actor
 from predimem.core.config import ConfigError, from_dict
+from predimem.core.weight_files import weights_folder
 from tests.actor.test_train import CONFIG, MODEL
 
 SIGLIP = dataclasses.replace(
@@ -79,6 +81,14 @@ def test_adapters_change_nothing_at_first_and_are_merged_in_the_end():
     merge_lora(adapted)
     assert adapted.state_dict().keys() == plain.state_dict().keys()
     torch.testing.assert_close(loss(adapted), before)
+
+
+def test_a_locator_is_frozen_whole_and_alone():
+    one = load_actor(weights_folder(None, "arena-actor")).model
+    freeze(one, ("locator",))
+    parts = {n: n.split(".")[0] for n, p in one.named_parameters() if not p.requires_grad}
+    assert set(parts.values()) == {"locator"}
+    assert len(parts) == sum(n.startswith("locator.") for n, _ in one.named_parameters())
 
 
 def test_frozen_parts_and_types():
