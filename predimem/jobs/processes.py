@@ -122,8 +122,8 @@ def _serve(
             except Exception as error:
                 answer = failed(error, "raised")
             connection.send(answer)
-    except (EOFError, BrokenPipeError):
-        pass  # the parent is gone
+    except (EOFError, ConnectionError):
+        pass  # the parent is gone; the connection is reset if it left an answer unread
     finally:
         handler.close()
 
