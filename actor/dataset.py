@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from actor.augment import Change, draw_change
+from actor.hindsight import HindsightConfig
 from actor.labels import labels_of
 from actor.transforms import ResizeWithPad
 from actor.weights import ActorConfig
@@ -121,12 +122,14 @@ class FrameSet:
         image_size: int,
         in_memory: bool = True,
         openpi_exact: bool = False,
+        hindsight: HindsightConfig | None = None,
+        base_m: Sequence[float] = (0.0, 0.0, 0.0),
     ) -> None:
         self.cameras = tuple(cameras)
         self._resize = ResizeWithPad(image_size, openpi_exact)
         self.horizon = horizon
         self.in_memory = in_memory
-        self._labels = [labels_of(episode, horizon, len(self.cameras)) for episode in episodes]
+        self._labels = [labels_of(episode, horizon, cameras, hindsight, base_m) for episode in episodes]
         views = [[episode.images.get(name) for name in self.cameras] for episode in episodes]
         self._views = [[self._resized(frames) for frames in view] for view in views] if in_memory else views
         self._black = np.zeros((image_size, image_size, 3), np.uint8)
@@ -252,7 +255,11 @@ class FrameSet:
 
 
 def load_frame_sets(
-    roots: str | Path | Sequence[str | Path], config: ActorConfig, val_every: int, memory_gb: float = math.inf
+    roots: str | Path | Sequence[str | Path],
+    config: ActorConfig,
+    val_every: int,
+    memory_gb: float = math.inf,
+    hindsight: HindsightConfig | None = None,
 ) -> tuple[FrameSet, FrameSet]:
     """Training and validation frames of the episodes under one root or several.
 
@@ -275,10 +282,8 @@ def load_frame_sets(
     val = [episode for i, episode in enumerate(episodes) if i % val_every == 0]
     images = sum(len(episode.images[n].images) for episode in episodes for n in cameras if n in episode.images)
     in_memory = images * size**2 * 3 <= memory_gb * 1e9
-    return (
-        FrameSet(train, cameras, horizon, size, in_memory, config.openpi_exact),
-        FrameSet(val, cameras, horizon, size, in_memory, config.openpi_exact),
-    )
+    more = in_memory, config.openpi_exact, hindsight, config.base_m
+    return FrameSet(train, cameras, horizon, size, *more), FrameSet(val, cameras, horizon, size, *more)
 
 
 def _check(path: Path, episode: Episode, config: ActorConfig) -> None:

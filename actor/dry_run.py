@@ -25,7 +25,7 @@ def describe_training(config: ActorTrainConfig, resume: bool = False) -> str:
     run = Path(config.out)
     note = None if config.dagger.rounds else previous_run(run, config, resume)
     roots = (config.episodes, *config.more_episodes)
-    training, validation = load_frame_sets(roots, config.actor, config.val_every, config.images_gb)
+    training, validation = load_frame_sets(roots, config.actor, config.val_every, config.images_gb, config.hindsight)
     with tempfile.TemporaryDirectory() as scratch:
         stats, tokenizer = prepare(Path(scratch), config, training, fresh=True)
     learner = new_learner(config, training, tokenizer)

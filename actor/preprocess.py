@@ -68,7 +68,7 @@ class Preprocessor:
 
     def _pose(self, state: np.ndarray) -> np.ndarray:
         """float32 [b, 9]: see `Prompted`."""
-        pose = poses(state, self._config.rotation)
+        pose = poses(state, self._config.rotation, self._config.tcp)
         pose[:, :3] -= np.array(self._config.base_m, np.float32)
         return pose
 

@@ -62,7 +62,7 @@ def train(
     check_parts(config, accelerator.num_processes)
     roots = (config.episodes, *config.more_episodes)
     images_gb = config.images_gb / accelerator.num_processes
-    train_frames, val_frames = load_frame_sets(roots, config.actor, config.val_every, images_gb)
+    train_frames, val_frames = load_frame_sets(roots, config.actor, config.val_every, images_gb, config.hindsight)
     with accelerator.main_process_first():
         stats, tokenizer = prepare(run, config, train_frames, fresh=note is None and accelerator.is_main_process)
     preprocess = Preprocessor(config.actor, stats, tokenizer)

@@ -59,10 +59,10 @@ class ActorConfig:
     after_grip: chunks end so many steps after the gripper changes, so that the robot looks again.
     noise: the standard deviation of what the flow starts from at inference. Less than the 1 of training gives the
         likelier actions.
-    base_m: where the robot's base is in the frame of the state. The state has to begin with the TCP's position and
-        rotation if the model has a locator.
+    base_m: where the robot's base is in the frame of the state.
+    tcp: the entry of the state at which the TCP's position and rotation begin, which a model with a locator needs.
     rotation: how the state gives that rotation: as the first two `columns` of its matrix (six numbers), or as roll,
-        pitch and yaw about fixed axes in radians (`rpy`).
+        pitch and yaw about fixed axes in radians (`rpy`), or not at all, because the gripper points `down`.
     """
 
     model: Pi05Config = field(default_factory=Pi05Config)
@@ -76,6 +76,7 @@ class ActorConfig:
     after_grip: int = 4
     noise: float = 1.0
     base_m: tuple[float, ...] = (0.0, 0.0, 0.0)
+    tcp: int = 0
     rotation: Rotation = "columns"
     optional_cameras: tuple[str, ...] = ()
     relative_to_state: tuple[int | None, ...] = ()
@@ -101,9 +102,11 @@ class ActorConfig:
             raise ValueError(f"gripper should be one of the {self.action_dim} actions, counted from 0: {self.gripper}")
         if len(self.base_m) != 3:
             raise ValueError(f"base_m should be [x, y, z], got {list(self.base_m)}")
-        if self.model.locate and self.state_dim < (numbers := 3 + ROTATION_DIM[self.rotation]):
+        if self.tcp < 0:
+            raise ValueError(f"tcp is an entry of the state, counted from 0, got {self.tcp}")
+        if self.model.locate and self.state_dim < self.tcp + (numbers := 3 + ROTATION_DIM[self.rotation]):
             raise ValueError(
-                f"locate needs a state that begins with the TCP's pose ({numbers} numbers with rotation: "
+                f"locate needs a state with the TCP's pose ({numbers} numbers from entry {self.tcp} on with rotation: "
                 f"{self.rotation}), got state_dim {self.state_dim}"
             )
         if self.model.state_dim not in (0, self.state_dim):

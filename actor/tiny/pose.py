@@ -1,4 +1,4 @@
-"""The TCP's pose at the beginning of a state, as the locator reads it."""
+"""The TCP's pose in a state, as the locator reads it."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ from typing import Literal
 import numpy as np
 
 POSE_DIM = 9  # TCP position, and the first two columns of its rotation
-Rotation = Literal["columns", "rpy"]
-ROTATION_DIM: dict[Rotation, int] = {"columns": 6, "rpy": 3}
+Rotation = Literal["columns", "rpy", "down"]
+ROTATION_DIM: dict[Rotation, int] = {"columns": 6, "rpy": 3, "down": 0}
+DOWN = (1.0, 0.0, 0.0, 0.0, -1.0, 0.0)
 
 
-def poses(state: np.ndarray, rotation: Rotation) -> np.ndarray:
+def poses(state: np.ndarray, rotation: Rotation, start: int = 0) -> np.ndarray:
     """float32 [b, 9]: position in metres and the first two columns of the rotation.
 
-    state: [b, D], beginning with the position and, by `rotation`, these columns or roll, pitch and yaw in radians
-    about the fixed axes x, y and z.
+    state: [b, D], which has from entry `start` on the position and, by `rotation`, these columns, or roll, pitch and
+    yaw in radians about the fixed axes x, y and z, or nothing, because the gripper always points down.
     """
-    state = np.asarray(state, np.float32)
+    state = np.asarray(state, np.float32)[:, start:]
+    if rotation == "down":
+        return np.concatenate([state[:, :3], np.tile(np.float32(DOWN), (len(state), 1))], axis=1)
     if rotation == "columns":
         return state[:, :POSE_DIM].copy()
     (sr, sp, sy), (cr, cp, cy) = np.sin(state[:, 3:6].T), np.cos(state[:, 3:6].T)

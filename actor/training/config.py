@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from actor.dataset import SamplingConfig
+from actor.hindsight import HindsightConfig
 from actor.tiny.auxiliary import AuxiliaryConfig
 from actor.weights import ActorConfig
 from predimem.core.config import ConfigError
@@ -160,6 +161,7 @@ class ActorTrainConfig:
     trackers: `tensorboard`, which writes into `out`, and `wandb`, which follows WANDB_MODE and its like.
     frozen: parts whose weights stay as they are: some of vision, language_model, action_expert, action_head, locator.
     actor: what the actor expects and gives.
+    hindsight: where the targets of demonstrations that name none come from; None: they have none.
     sampling: how a batch is drawn.
     auxiliary: the weights of the training-only losses.
     optimiser: how the weights are optimised.
@@ -192,6 +194,7 @@ class ActorTrainConfig:
     trackers: tuple[str, ...] = ()
     frozen: tuple[str, ...] = ()
     actor: ActorConfig = field(default_factory=ActorConfig)
+    hindsight: HindsightConfig | None = None
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
     auxiliary: AuxiliaryConfig = field(default_factory=AuxiliaryConfig)
     optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)

@@ -1,4 +1,4 @@
-"""The TCP's pose at the beginning of a state."""
+"""The TCP's pose in a state."""
 
 from __future__ import annotations
 
@@ -31,3 +31,11 @@ def test_columns_are_taken_as_they_are_and_copied() -> None:
 def test_a_half_turn_is_the_same_pose_whatever_its_sign() -> None:
     state = np.array([[0, 0, 0, np.pi, 0.1, 0.2], [0, 0, 0, -np.pi, 0.1, 0.2]])
     assert np.abs(np.diff(poses(state, "rpy"), axis=0)).max() == pytest.approx(0, abs=1e-6)
+
+
+def test_a_position_alone_may_stand_anywhere_and_is_of_a_gripper_that_points_down() -> None:
+    state = np.arange(24, dtype=np.float32).reshape(2, 12)
+    found = poses(state, "down", start=9)
+    np.testing.assert_array_equal(found[:, :3], state[:, 9:])
+    x, y = found[0, 3:6], found[0, 6:]
+    np.testing.assert_allclose(np.cross(x, y), [0, 0, -1])

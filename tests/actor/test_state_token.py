@@ -107,7 +107,7 @@ def test_a_missing_state_is_an_error() -> None:
         Pi05(LOCATING).encode(dataclasses.replace(inputs(torch.zeros(1, 9)), state=None))
     with pytest.raises(ValueError, match="needs the TCP's pose"):
         Pi05(LOCATING).encode(dataclasses.replace(inputs(torch.zeros(1, 9)), pose=None))
-    with pytest.raises(ValueError, match="begins with the TCP's pose"):
+    with pytest.raises(ValueError, match="needs a state with the TCP's pose"):
         dataclasses.replace(ACTOR, state_dim=7, model=dataclasses.replace(LOCATING, state_dim=7))
     with pytest.raises(ValueError, match="locate needs"):
         dataclasses.replace(MODEL, locate=True)

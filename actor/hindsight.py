@@ -1,0 +1,50 @@
+"""Targets for demonstrations that name none: a subtask's target is where its demonstration did it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from predimem.core.episodes import Episode, SubtaskSpan
+
+
+@dataclass(frozen=True)
+class HindsightConfig:
+    """Where an episode's rows say what the gripper did.
+
+    position: the three entries of the state that are the gripper's position in m.
+    gripper: the entry of the action that opens and closes it.
+    cameras: for each camera that stands still, its projection: 12 numbers, in 3 rows of 4, which turn a position
+        (x, y, z, 1) in the frame of the state into (u · d, v · d, d), with u and v in fractions of the image. Other
+        cameras have no pixels.
+    """
+
+    position: tuple[int, ...] = (0, 1, 2)
+    gripper: int = 6
+    cameras: dict[str, tuple[float, ...]] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        if len(self.position) != 3:
+            raise ValueError(f"hindsight.position names three entries of the state, got {list(self.position)}")
+        for name, rows in self.cameras.items():
+            if len(rows) != 12:
+                raise ValueError(f"hindsight.cameras: {name} needs 12 numbers, in 3 rows of 4, got {list(rows)}")
+
+    def target_m(self, episode: Episode, span: SubtaskSpan) -> np.ndarray:
+        """float32 [3], in the frame of the state: where the gripper was lowest from its last change in the subtask on.
+        Without a change, it is where the subtask ended: buttons are pressed so."""
+        commands = episode.actions[span.start : span.end, self.gripper]
+        positions = episode.state[span.start : span.end, list(self.position)]
+        changes = np.flatnonzero(np.diff(np.sign(commands)))
+        if not len(changes):
+            return positions[-1]
+        after = positions[changes[-1] + 1 :]
+        return after[after[:, 2].argmin()]
+
+    def pixel(self, camera: str, target_m: np.ndarray) -> np.ndarray:
+        """float32 [2]: where the camera sees a position, in fractions of the image; NaN for one that moves."""
+        if camera not in self.cameras:
+            return np.full(2, np.nan, np.float32)
+        u, v, depth = np.reshape(self.cameras[camera], (3, 4)) @ [*target_m, 1.0]
+        return np.array([u / depth, v / depth], np.float32) if depth > 0 else np.full(2, np.nan, np.float32)
