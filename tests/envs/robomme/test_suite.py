@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from actor.training.config import ActorTrainConfig
+from predimem.core.config import load_config
 from predimem.envs.robomme import expert, package
-from predimem.envs.robomme.labels import label_of_words
+from predimem.envs.robomme.labels import FRONT, label_of_words, pixel
 from predimem.envs.robomme.suite import RobommeEnvironment
 
+ROOT = Path(__file__).parents[3]
 needs_robomme = pytest.mark.needs("robomme")
 TEST_0 = package.seed_of("test", 0)
 
@@ -130,6 +134,16 @@ def test_skills_carry_out_labels_and_know_no_answers(environment: RobommeEnviron
     policy.reset()  # type: ignore[attr-defined]  # else the motion that holds something is carried on to its end
     still = policy.infer(observation, "dance on the table").actions[0]
     np.testing.assert_allclose(policy.infer(observation, "dance on the table").actions[0], still)
+
+
+@needs_robomme
+def test_the_actor_s_recipe_knows_the_front_camera(environment: RobommeEnvironment) -> None:
+    environment.reset(TEST_0)
+    recipe = load_config(ActorTrainConfig, ROOT / "configs" / "actor" / "robomme.yaml")
+    assert recipe.hindsight is not None
+    button = environment.simulation.button
+    found = recipe.hindsight.pixel(FRONT, np.asarray(button.pose.p[0].cpu()))
+    np.testing.assert_allclose(found, pixel(button, environment.simulation), atol=1e-3)
 
 
 @needs_robomme
