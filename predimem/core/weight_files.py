@@ -29,12 +29,18 @@ def weights_folder(root: str | Path | None, name: str) -> Path:
     """The folder of one model (`planner`, `actor`, ...) below `root`, or below the shipped weights."""
     folder = Path(root) / name if root else EMBEDDED / name
     if not folder.is_dir():
-        known = sorted(p.name for p in folder.parent.iterdir()) if folder.parent.is_dir() else []
+        known = sorted(p.name for p in folder.parent.iterdir() if p.is_dir()) if folder.parent.is_dir() else []
         raise WeightsError(
             f"no weights for {name!r} in {folder.parent} (there: {', '.join(known) or 'nothing'}); "
-            f"{_recipe(name)}; or leave --weights out to use those that are shipped"
+            f"{_recipe(name)}{_shipped(root, name)}"
         )
     return folder
+
+
+def _shipped(root: str | Path | None, name: str) -> str:
+    """How to have the shipped weights of a model below `root`, if there are any."""
+    shipped = EMBEDDED / name
+    return f"; or take the shipped ones: `cp -rL {shipped} {root}/`" if root and shipped.is_dir() else ""
 
 
 def check_folder(path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from predimem.core.weight_files import INSTRUCTIONS_FILE, WeightsError, place_weights, weights_hash
+from predimem.core.weight_files import INSTRUCTIONS_FILE, WeightsError, place_weights, weights_folder, weights_hash
 
 TOWER, TEXT = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
 
@@ -92,3 +92,16 @@ def test_links_survive_a_clone(root: Path, tmp_path: Path) -> None:
     assert (tmp_path / "clone" / "b" / TOWER).is_symlink()
     for name in "ab":
         assert weights_hash(tmp_path / "clone" / name) == weights_hash(root / name)
+
+
+def test_what_is_missing_beside_own_weights_can_be_taken_from_the_shipped_ones(tmp_path: Path) -> None:
+    (tmp_path / "planner").mkdir()
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(WeightsError, match=r"\(there: planner\).* shipped ones: `cp -rL .*weights/actor") as raised:
+        weights_folder(tmp_path, "actor")
+    command = str(raised.value).split("`")[-2]
+    subprocess.run(command, shell=True, check=True)
+    assert weights_folder(tmp_path, "actor") == tmp_path / "actor"
+    with pytest.raises(WeightsError) as raised:
+        weights_folder(tmp_path, "planner-of-mine")
+    assert "shipped" not in str(raised.value)
