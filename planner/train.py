@@ -194,8 +194,9 @@ class _Run:
             return None
         episodes = training_episodes(config.vision.scenes)
         training, validation = split_episodes(episodes, config.dataset.validation_fraction)
-        scenes = scenes_of(training, config.prompt.cameras)
-        return scenes, scenes_of(validation or training, config.prompt.cameras, scenes.labels)
+        cameras, crop = config.prompt.cameras, config.prompt.crop
+        scenes = scenes_of(training, cameras, crop=crop)
+        return scenes, scenes_of(validation or training, cameras, scenes.labels, crop)
 
     @property
     def episodes(self) -> list[Episode]:

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from planner.crop import Crop, cropped
 from predimem.core.episodes import Episode
 from predimem.core.scene_facts import SceneFacts
 
@@ -83,15 +84,22 @@ class Scenes:
         return Scenes(self.images[(rows[:, None] * cameras + np.arange(cameras)).ravel()], replace(known, **parts))
 
 
-def scenes_of(episodes: Sequence[Episode], cameras: Sequence[str], known: SceneLabels | None = None) -> Scenes:
+def scenes_of(
+    episodes: Sequence[Episode],
+    cameras: Sequence[str],
+    known: SceneLabels | None = None,
+    crop: Crop | None = None,
+) -> Scenes:
     """All frames of episodes with facts: the steps at which images were taken, which the facts are about.
 
     known: labels whose numbering is taken over, as held-out scenes use that of training.
+    crop: as `PromptConfig.crop`; what lies outside is not seen.
 
-    Raises ValueError for episodes without facts or with facts about other steps, and for things that `known` does not
-    number.
+    Raises ValueError for episodes without facts or with facts about other steps, for things that `known` does not
+    number, and for a crop that is not square.
     """
-    facts = [_facts(episode) for episode in episodes]
+    crop = crop or {}
+    facts = [_cropped_facts(_facts(episode), list(episode.images), crop) for episode in episodes]
     columns = [list(episodes[0].images).index(camera) for camera in cameras]
     if known is None:
         objects = ("", *sorted({name for f in facts for name in f.objects}))
@@ -113,13 +121,19 @@ def scenes_of(episodes: Sequence[Episode], cameras: Sequence[str], known: SceneL
             row += 1
     mat_pixels = torch.from_numpy(np.concatenate([f.mat_pixels[:, columns] for f in facts]))
     shown = ~mat_pixels[..., 0].isnan().all(1)
-    images = np.empty((steps * len(cameras), *episodes[0].images[cameras[0]].shape[1:]), np.uint8)
+    size = cropped(episodes[0].images[cameras[0]][0], cameras[0], crop).shape
+    if size[0] != size[1]:
+        raise ValueError(
+            f"vision.scenes needs square images, and prompt.crop leaves {size[0]} x {size[1]} of {cameras[0]}"
+        )
+    images = np.empty((steps * len(cameras), *size), np.uint8)
     at = 0
     for episode in episodes:
         taken = np.flatnonzero(episode.image_steps)
         end = at + len(taken) * len(cameras)
         for c, camera in enumerate(cameras):
-            images[at + c : end : len(cameras)] = episode.images[camera][taken]
+            views = episode.images[camera][taken]
+            images[at + c : end : len(cameras)] = [cropped(view, camera, crop) for view in views]
         at = end
     labels = SceneLabels(
         len(cameras),
@@ -143,6 +157,17 @@ def _facts(episode: Episode) -> SceneFacts:
     if len(facts) != taken:
         raise ValueError(f"{where} has images of {taken} steps and facts about {len(facts)}")
     return facts
+
+
+def _cropped_facts(facts: SceneFacts, cameras: Sequence[str], crop: Crop) -> SceneFacts:
+    """The facts about the parts of the images that are shown."""
+    pixels, mat_pixels = facts.pixels.copy(), facts.mat_pixels.copy()
+    for camera, (left, top, right, bottom) in crop.items():
+        c = cameras.index(camera)
+        for places in (pixels[:, :, c], mat_pixels[:, c]):
+            places[...] = (places - [left, top]) / [right - left, bottom - top]
+            places[((places < 0) | (places >= 1)).any(-1)] = np.nan
+    return replace(facts, pixels=pixels, mat_pixels=mat_pixels)
 
 
 class SceneReadout(nn.Module):

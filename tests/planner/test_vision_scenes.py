@@ -75,6 +75,23 @@ def test_images_are_those_of_the_cameras_asked_for() -> None:
     assert len(thinned.labels) == -(-len(episode) // 3)
 
 
+def test_a_crop_shows_a_part_of_each_image_and_where_things_are_in_it() -> None:
+    episode = scene_episode(1, "red", "left", "left")
+    shown = scenes_of(
+        [episode], CAMERAS, crop={"base_camera": (0.0, 0.5, 0.5, 1.0), "hand_camera": (0.0, 0.0, 0.5, 0.5)}
+    )
+    size = episode.images["base_camera"].shape[1]
+    np.testing.assert_array_equal(shown.images[0], episode.images["base_camera"][0][size // 2 :, : size // 2])
+    np.testing.assert_allclose(shown.labels.pixels[0, 0, 0], [0.5, 0.5])  # it was at (0.25, 0.75)
+    assert shown.labels.mat_pixels[0].isnan().all() and shown.labels.mat[0] == 0  # its middle is on the edge
+    without = scenes_of(
+        [episode], CAMERAS, crop={"base_camera": (0.5, 0.5, 1.0, 1.0), "hand_camera": (0.5, 0.5, 1.0, 1.0)}
+    )
+    assert without.labels.place[0].tolist() == [UNKNOWN, UNKNOWN]
+    with pytest.raises(ValueError, match="needs square images"):
+        scenes_of([episode], CAMERAS, crop={"base_camera": (0.0, 0.0, 1.0, 0.5)})
+
+
 def test_episodes_without_facts_are_refused() -> None:
     with pytest.raises(ValueError, match="seed 1 has no facts"):
         scenes_of([make_episode(1, "red")], CAMERAS)
