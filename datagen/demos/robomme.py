@@ -15,6 +15,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from datagen.demos.joint_noise import JointNoise
 from datagen.demos.record import spans
 from datagen.demos.robomme_rows import EpisodeRows
 from datagen.environments import KeptEnvironment
@@ -30,7 +31,7 @@ from predimem.envs.robomme.benchmark import TRIED
 from predimem.envs.robomme.events import appearances, shown
 from predimem.envs.robomme.expert import SkillsPolicy, TaskListExpert
 from predimem.envs.robomme.labels import WATCH
-from predimem.envs.robomme.robot import CAMERAS
+from predimem.envs.robomme.robot import ARM_JOINTS, CAMERAS
 from predimem.envs.robomme.suite import RobommeEnvironment
 from predimem.jobs.tasks import Job, Outcome
 
@@ -46,10 +47,11 @@ class RobommeDataConfig:
     image_px, image_every, rendering: see `RobommeEnvironment`. Images are stored every so many control steps, of
         conditioning videos too.
     driver: who acts. "motions": RoboMME's planners carry out its task list, each motion to its end, as they did for its
-        own demonstrations; the label is that of the motion. For actors. "skills": the same planners carry out the
-        subtask that RoboMME's own check waits for, which they are told late; the label is what is due. For planners:
-        that is what they meet when they drive skills or an actor themselves.
+        own demonstrations; the label is that of the motion. "skills": the same planners carry out the subtask that
+        RoboMME's own check waits for, which they are told late; the label is what is due. Planners and actors learn
+        from these: that is what they meet when they drive, or are driven by, each other.
     delay_steps: with the driver "skills", each subtask is told late by 0 to so many control steps, drawn anew.
+    noise_rad: the standard deviation of `JointNoise`, which no row holds; 0: none.
     """
 
     may_differ: ClassVar[tuple[str, ...]] = ("kind", "out", "tasks", "episodes", "first_seed")
@@ -65,10 +67,11 @@ class RobommeDataConfig:
     rendering: Literal["stock", "fast"] = "fast"
     driver: Literal["motions", "skills"] = "motions"
     delay_steps: int = 14
+    noise_rad: float = 0.0
 
     def __post_init__(self) -> None:
         check_at_least(self, 1, "episodes", "image_px", "image_every")
-        check_at_least(self, 0, "delay_steps")
+        check_at_least(self, 0, "delay_steps", "noise_rad")
         check_training_seeds(self.seeds, "first_seed, episodes")
         if len(set(self.tasks)) != len(self.tasks):
             raise ConfigError(f"each task may be listed once, got {', '.join(self.tasks)}")
@@ -121,6 +124,7 @@ def record(environment: RobommeEnvironment, job: Job, config: RobommeDataConfig)
     """Play an episode and store it if it succeeds; (why it was discarded, "" if it was not; its control steps)."""
     observation = environment.reset(job.seed)
     driver = _Motions(environment) if config.driver == "motions" else _Skills(environment, job.seed, config.delay_steps)
+    noise = JointNoise(config.noise_rad, ARM_JOINTS, job.seed)
     path = episode_path(config.out, job.task, job.seed)
     size: dict[str, tuple[int, int]] = {name: (config.image_px, config.image_px) for name in CAMERAS}
     with EpisodeWriter(path, "robomme", job.task, job.seed, environment.control_hz, size) as writer:
@@ -132,7 +136,7 @@ def record(environment: RobommeEnvironment, job: Job, config: RobommeDataConfig)
             action, label = driver.act(observation)
             seen.append(shown(environment.simulation))
             rows.add(observation, action, label)
-            result = environment.step(action)
+            result = environment.step(noise.disturbed(action))
             observation = result.observation
             if result.terminated or result.truncated:
                 break

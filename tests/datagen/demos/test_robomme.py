@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from datagen.demos.robomme import RobommeDataConfig, record
@@ -44,3 +45,21 @@ def test_an_episode_begins_with_its_video(tmp_path: Path, driver: str) -> None:
     assert uncovered and 0 not in uncovered and video in starts
     assert episode.metadata["episode"] == ["train", 0] and episode.metadata["driver"] == driver
     assert len(episode.images["base_camera"].images) <= len(episode) / 16 + 4
+
+
+@pytest.mark.needs("robomme")
+def test_rows_do_not_hold_the_noise_that_moved_the_arm(tmp_path: Path) -> None:
+    """The same seed with and without noise: the first commands are the same waypoints, the arm is elsewhere."""
+    environment = RobommeEnvironment("ButtonUnmask", 32, "fast", video_every=16)
+    environment.camera_every = 64
+    episodes = []
+    for noise_rad in (0.0, 0.04):
+        out = str(tmp_path / str(noise_rad))
+        config = RobommeDataConfig(out=out, image_px=32, driver="skills", delay_steps=0, noise_rad=noise_rad)
+        cause, _ = record(environment, Job("ButtonUnmask", 1003), config)
+        assert cause == ""
+        episodes.append(load_episode(tmp_path / str(noise_rad) / "ButtonUnmask/seed0000001003.h5"))
+    environment.close()
+    clean, noisy = episodes
+    np.testing.assert_allclose(noisy.actions[:30], clean.actions[:30], atol=1e-4)
+    assert np.abs(noisy.state[:60, :7] - clean.state[:60, :7]).max() > 0.01
