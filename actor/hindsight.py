@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -30,6 +31,15 @@ class HindsightConfig:
         for name, rows in self.cameras.items():
             if len(rows) != 12:
                 raise ValueError(f"hindsight.cameras: {name} needs 12 numbers, in 3 rows of 4, got {list(rows)}")
+
+    def check(self, state_dim: int, action_dim: int, cameras: Sequence[str]) -> None:
+        """Raises ValueError for what an episode of these sizes and cameras does not have."""
+        if wrong := [entry for entry in self.position if not 0 <= entry < state_dim]:
+            raise ValueError(f"hindsight.position: the state has the entries 0 to {state_dim - 1}, got {wrong}")
+        if not 0 <= self.gripper < action_dim:
+            raise ValueError(f"hindsight.gripper: an action has the entries 0 to {action_dim - 1}, got {self.gripper}")
+        if unknown := sorted(set(self.cameras) - set(cameras)):
+            raise ValueError(f"hindsight.cameras: {unknown[0]} is none of actor.cameras, {', '.join(cameras)}")
 
     def target_m(self, episode: Episode, span: SubtaskSpan) -> np.ndarray:
         """float32 [3], in the frame of the state: where the gripper was lowest from its last change in the subtask on.

@@ -19,12 +19,11 @@ def labels_of(
     base_m: Sequence[float] = (0.0, 0.0, 0.0),
 ) -> Alternatives:
     """The episode's alternatives; without any, what was done, as one alternative per subtask. A conditioning video, in
-    which somebody else acts, has none.
+    which somebody else acts, has none. Chunks of what was done are views of the actions: written out they would take
+    10 MB for each episode of 1,000 steps.
 
     hindsight: where the targets of what was done come from; None: it has no targets.
     base_m: where the robot's base is in the frame of the state; targets are in the base's.
-
-    Those are views of the actions: written out they would take 10 MB for each episode of 1,000 steps.
     """
     if episode.alternatives is not None:
         chunks = episode.alternatives.chunks

@@ -20,7 +20,7 @@ def poses(state: np.ndarray, rotation: Rotation, start: int = 0) -> np.ndarray:
     """
     state = np.asarray(state, np.float32)[:, start:]
     if rotation == "down":
-        return np.concatenate([state[:, :3], np.tile(np.float32(DOWN), (len(state), 1))], axis=1)
+        return np.concatenate([state[:, :3], np.tile(np.array(DOWN, np.float32), (len(state), 1))], axis=1)
     if rotation == "columns":
         return state[:, :POSE_DIM].copy()
     (sr, sp, sy), (cr, cp, cy) = np.sin(state[:, 3:6].T), np.cos(state[:, 3:6].T)

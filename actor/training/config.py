@@ -231,3 +231,5 @@ class ActorTrainConfig:
             )
         if self.precision == "bfloat16_weights" and self.compute.parallel == "fsdp":
             raise ValueError("fsdp shards weights of one type: say precision: bfloat16, or compute.parallel: ddp")
+        if self.hindsight is not None:
+            self.hindsight.check(self.actor.state_dim, self.actor.action_dim, self.actor.cameras)

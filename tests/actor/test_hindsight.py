@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from actor.dataset import FrameSet, SamplingConfig
 from actor.hindsight import HindsightConfig
 from actor.labels import labels_of
+from actor.training.config import ActorTrainConfig
 from predimem.core.episodes import Episode, SubtaskSpan
 
 OPEN, CLOSED = 1.0, -1.0
@@ -61,3 +63,16 @@ def test_configs_that_cannot_be_right() -> None:
         HindsightConfig(position=(0, 1))
     with pytest.raises(ValueError, match="front needs 12 numbers"):
         dataclasses.replace(HINDSIGHT, cameras={"front": SHIFTED[:9]})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"position": (5, 6, 7)}, r"the state has the entries 0 to 6, got \[7\]"),
+        ({"gripper": 7}, "an action has the entries 0 to 6, got 7"),
+        ({"cameras": {"side": SHIFTED}}, "side is none of actor.cameras, base_camera, hand_camera"),
+    ],
+)
+def test_a_training_refuses_what_its_episodes_do_not_have(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ActorTrainConfig(hindsight=HindsightConfig(**changes))
