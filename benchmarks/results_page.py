@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.mikasa_table import Counts, counts_of, rate, table
-from benchmarks.robomme_table import AGENTS as ROBOMME
+from benchmarks.robomme_table import LEARNED as ROBOMME_LEARNED
+from benchmarks.robomme_table import SKILLS as ROBOMME_SKILLS
 from benchmarks.robomme_table import table as robomme_table
 from predimem.evaluation.analysis.compact import episodes_of
 from predimem.evaluation.analysis.unseen import read_outcomes, rows_of
@@ -259,7 +260,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "mikasa-touch": lambda: table(counts_of(results_of("mikasa_touch")), MIKASA_TOUCH),
     "mikasa-sequences": lambda: table(counts_in("mikasa_sequences", "mikasa_sequences_oracle"), MIKASA_SEQUENCES),
     "robomme": lambda: robomme_table(counts_of(results_of("robomme"))),
-    "robomme-pairs": lambda: pairs([(("robomme", ROBOMME[1]), ("robomme", other)) for other in ROBOMME[2:]]),
+    "robomme-pairs": lambda: pairs([(("robomme", ROBOMME_SKILLS[1]), ("robomme", one)) for one in ROBOMME_SKILLS[2:]]),
+    "robomme-learned": lambda: robomme_table(counts_of(results_of("robomme_learned")), ROBOMME_LEARNED),
     "latencies": lambda: study("arena_studies", "S2's latency, s", LATENCIES),
 }
 

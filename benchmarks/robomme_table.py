@@ -1,4 +1,4 @@
-"""The success of planners on RoboMME's tasks beside published figures, from a results file.
+"""The success on RoboMME's tasks beside published figures, from a results file.
 
     python -m benchmarks.robomme_table runs/eval/robomme/results.json
 
@@ -15,17 +15,12 @@ from benchmarks.mikasa_table import Counts, counts_of, rate
 from predimem.envs.robomme.published import published
 from predimem.evaluation.run.config import read_results
 
-AGENTS = (
-    "oracle-memory-skills",
-    "predimem-skills",
-    "native-video-skills",
-    "framesamp-skills",
-    "no-keyframes-skills",
-)
+LEARNED = ("oracle-memory", "predimem", "native-video", "framesamp", "no-keyframes", "reactive")
+SKILLS = tuple(f"{agent}-skills" for agent in LEARNED if agent != "reactive")
 BESIDE = ("MemER (keyframes)", "FrameSamp+Modul", "π0.5")
 
 
-def table(counts: Counts, agents: Sequence[str] = AGENTS) -> str:
+def table(counts: Counts, agents: Sequence[str] = (*SKILLS, *LEARNED)) -> str:
     """A line a task, and one for their unweighted mean."""
     agents = [agent for agent in agents if all(agent in cells for cells in counts.values())]
     head = ["task", *(f"`{agent}`" for agent in agents), *BESIDE]

@@ -144,14 +144,14 @@ def train_own_rounds(
 
 @app.command("robomme")
 def train_for_robomme(
-    config: Annotated[Path, typer.Option(help="YAML file that says which planners to train from which data.")] = Path(
+    config: Annotated[Path, typer.Option(help="YAML file that says what to train from which data.")] = Path(
         "configs/train_robomme.yaml"
     ),
     out: StagesOut = None,
     only: OnlyStages = "",
     dry_run: ListStages = False,
 ) -> None:
-    """Generate all data, and train the planners that play RoboMME: keyframes, and the memories to compare with.
+    """Generate all data, and train what plays RoboMME: the system, and what it is compared with.
 
     After Ctrl-C the same command goes on where it was interrupted.
     """
@@ -161,14 +161,13 @@ def train_for_robomme(
 
     recipe = load_config(RobommeConfig, config)
     recipe = replace(recipe, out=out or recipe.out)
-    played_by = "configs/eval/robomme.yaml --agent predimem-skills"  # the others' actor has not been trained
-    _run(plan_robomme(recipe), recipe.out, only, dry_run, played_by, recipe.at_once)
+    _run(plan_robomme(recipe), recipe.out, only, dry_run, "configs/eval/robomme.yaml", recipe.at_once)
 
 
 def _run(stages: Sequence[Stage], out: str, only: str, dry_run: bool, played_by: str, at_once: int = 1) -> None:
     """Those of the stages that `only` names, or a list of them; then how the config `played_by` plays the weights."""
     from predimem.pipelines.stage import choose_stages
-    from predimem.pipelines.stage_runs import check_configs, is_done, run_stages, shown
+    from predimem.pipelines.stage_runs import check_configs, check_episodes, is_done, run_stages, shown
 
     stages = choose_stages(stages, split(only))
     if dry_run:
@@ -177,6 +176,7 @@ def _run(stages: Sequence[Stage], out: str, only: str, dry_run: bool, played_by:
             print(f"[{number}/{len(stages)}] {stage.name}: {state}")
         return
     check_configs(stages)
+    check_episodes(stages, Path(out))
     made = run_stages(stages, Path(out), at_once)
     if any(stage.weights for stage in stages):
         print(f"weights in {made}: predimem eval --config {played_by} --weights {made}")

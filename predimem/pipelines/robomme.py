@@ -1,26 +1,29 @@
-"""The planners of RoboMME, all trained on the same episodes: `predimem train robomme`.
+"""The planners and actors of RoboMME, each kind trained on the same episodes: `predimem train robomme`.
 
-RoboMME's motion planners are played once. All other episodes are made from those images.
+RoboMME's motion planners are played for both. All other episodes of planners are made from the images of theirs.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from predimem.core.config import ConfigError, read_yaml
-from predimem.pipelines.stage import PLANNER, Stage, command_stage, data_stage
+from predimem.pipelines.stage import ACTOR, ACTOR_DATA, PLANNER, Stage, command_stage, data_stage
 
-PLAYED = "played"  # the stage whose episodes the others are made from
+PLAYED = "played"  # the stage whose episodes those of planners are made from
 
 
 @dataclass(frozen=True)
 class RobommeConfig:
     """What is trained on which episodes.
 
-    played: the config of the episodes that are played.
+    played: the config of the episodes that are played for planners.
     made: a name -> a config of episodes that are made from them (`sources`).
     planners: the name of its weights -> the recipe of its training. They share one vision tower.
+    demonstrations: the config of the episodes that actors learn from; null where there are none of them.
+    actors: the name of its weights -> the recipe of its training.
     out, workers: as in `RetrainConfig`.
     at_once: so many stages run side by side; a training of these recipes takes one core.
     """
@@ -28,6 +31,8 @@ class RobommeConfig:
     played: str
     made: dict[str, str]
     planners: dict[str, str]
+    demonstrations: str | None = None
+    actors: dict[str, str] = field(default_factory=dict)
     out: str = "runs/train/robomme"
     workers: int = 2
     at_once: int = 1
@@ -40,30 +45,45 @@ class RobommeConfig:
     def __post_init__(self) -> None:
         if not self.planners:
             raise ConfigError("expected at least one of planners")
-        if PLAYED in self.made:
-            raise ConfigError(f"made: the name {PLAYED!r} is that of the episodes that are played")
+        if self.actors and self.demonstrations is None:
+            raise ConfigError("demonstrations: expected the config of the episodes that actors learn from, got null")
+        for name in (PLAYED, ACTOR_DATA):
+            if name in self.made:
+                raise ConfigError(f"made: the name {name!r} is that of episodes that are played")
         for name in ("workers", "at_once"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name}: expected at least 1, got {getattr(self, name)}")
 
 
 def plan_robomme(config: RobommeConfig) -> list[Stage]:
-    """All stages: the data, then planner by planner. Raises ConfigError for a config file that is not there."""
+    """All stages: the planners' data, planner by planner, then those of actors.
+
+    Raises ConfigError for a config file that is not there.
+    """
     played = data_stage(config, PLAYED, config.played, {})
     sources = {"sources": str(played.result)}
-    made = [data_stage(config, name, recipe, sources, (PLAYED,)) for name, recipe in config.made.items()]
-    data = [played, *made]
-    return [*data, *(_training(config, name, recipe, data) for name, recipe in config.planners.items())]
+    data = [played, *(data_stage(config, name, recipe, sources, (PLAYED,)) for name, recipe in config.made.items())]
+    vision = {"vision": {"directory": str(Path(config.out) / "vision")}}
+    episodes = {"episodes": [str(stage.result) for stage in data]}
+    planners = [
+        _training(config, PLANNER, name, recipe, data, episodes | vision) for name, recipe in config.planners.items()
+    ]
+    return [*data, *planners, *_actors(config)]
 
 
-def _training(config: RobommeConfig, name: str, recipe: str, data: list[Stage]) -> Stage:
-    out = Path(config.out)
-    changes = {
-        "out": str(out / name),
-        "episodes": [str(stage.result) for stage in data],
-        "vision": {"directory": str(out / "vision")},
-    }
-    command, needs = ("train", "planner"), tuple(stage.name for stage in data)
+def _actors(config: RobommeConfig) -> list[Stage]:
+    if config.demonstrations is None:
+        return []
+    data = data_stage(config, ACTOR_DATA, config.demonstrations, {})
+    episodes = {"episodes": str(data.result)}
+    return [data, *(_training(config, ACTOR, name, recipe, [data], episodes) for name, recipe in config.actors.items())]
+
+
+def _training(
+    config: RobommeConfig, kind: str, name: str, recipe: str, data: list[Stage], changes: dict[str, Any]
+) -> Stage:
+    out, needs = Path(config.out) / name, tuple(stage.name for stage in data)
+    changes = changes | {"out": str(out)}
     return command_stage(
-        config, name, PLANNER, command, read_yaml(recipe), changes, out / name / "export", needs, weights=name
+        config, name, kind, ("train", kind), read_yaml(recipe), changes, out / "export", needs, weights=name
     )

@@ -18,6 +18,7 @@ from typing import Any
 import yaml
 
 from predimem.core.config import ConfigError, differences, from_dict
+from predimem.core.episode_folder import list_episodes
 from predimem.core.files import write_json, write_text
 from predimem.core.progress import say
 from predimem.core.weight_files import WeightsError, place_weights, weights_hash
@@ -88,6 +89,19 @@ def check_configs(stages: Sequence[Stage]) -> None:
         config = from_dict(trained.get(stage.kind) or KINDS[stage.config["kind"]], stage.config, where)
         if stage.kind == DATA and stage.config.get("sources") not in made:  # else they are listed once it is there
             config.jobs()
+
+
+def check_episodes(stages: Sequence[Stage], out: Path) -> None:
+    """Raises EpisodeError for episodes that a training needs and that neither are there nor are made by a stage."""
+    made = {Path(folder) for stage in stages for folder in (stage.result, stage.config["out"])}
+    for stage in stages:
+        if stage.kind == DATA or is_done(stage, out):
+            continue
+        episodes = stage.config.get("episodes", ())
+        folders = [episodes] if isinstance(episodes, str) else episodes
+        for folder in (*folders, *stage.config.get("more_episodes", ())):
+            if made.isdisjoint((Path(folder), *Path(folder).parents)):
+                list_episodes(folder)
 
 
 def is_done(stage: Stage, out: Path) -> bool:

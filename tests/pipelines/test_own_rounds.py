@@ -12,10 +12,11 @@ from datagen.dagger.config import PlannerDaggerConfig
 from planner.train_config import TrainConfig
 from predimem.cli.app import app
 from predimem.core.config import ConfigError, from_dict, load_config
+from predimem.core.frames import EpisodeError
 from predimem.core.weight_files import WeightsError, weights_folder
 from predimem.pipelines.own_rounds import OwnRoundsConfig, plan_own_rounds, played_with_skills
 from predimem.pipelines.stage import DATA, PLANNER
-from predimem.pipelines.stage_runs import check_configs
+from predimem.pipelines.stage_runs import check_configs, check_episodes
 
 ROOT = Path(__file__).parents[2]
 
@@ -66,6 +67,19 @@ def test_training_seeds_share_the_data(config: OwnRoundsConfig) -> None:
 def test_older_episodes_are_learnt_from_as_well(config: OwnRoundsConfig) -> None:
     stages = plan_own_rounds(replace(config, more_episodes=("runs/data/older",)))
     assert all(stage.config["episodes"][3:] == ["runs/data/older"] for stage in stages if stage.kind == PLANNER)
+
+
+def test_older_episodes_that_are_not_there_are_missed_before_anything_is_played(
+    config: OwnRoundsConfig, tmp_path: Path
+) -> None:
+    out = Path(config.out)
+    check_episodes(plan_own_rounds(replace(config, more_episodes=())), out)
+    stages = plan_own_rounds(replace(config, more_episodes=(str(tmp_path / "older"),)))
+    with pytest.raises(EpisodeError, match="no episodes under"):
+        check_episodes(stages, out)
+    (tmp_path / "older").mkdir()
+    (tmp_path / "older" / "seed0000000001.h5").touch()
+    check_episodes(stages, out)
 
 
 def test_an_actor_of_ones_own_moves_where_a_learned_one_does(config: OwnRoundsConfig) -> None:

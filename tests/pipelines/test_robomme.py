@@ -1,4 +1,4 @@
-"""`predimem train robomme`: all planners learn from the same episodes, and are those that the evaluation plays."""
+"""`predimem train robomme`: planners share their episodes, actors too, and they are those that the evaluation plays."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from actor.training.config import ActorTrainConfig
 from planner.train_config import TrainConfig
 from predimem.agent.config import AgentConfig
 from predimem.core.config import ConfigError, from_dict, load_config, read_yaml
 from predimem.pipelines.robomme import RobommeConfig, plan_robomme
-from predimem.pipelines.stage import DATA, PLANNER, choose_stages
+from predimem.pipelines.stage import ACTOR, ACTOR_DATA, DATA, PLANNER, choose_stages
 from predimem.pipelines.stage_runs import check_configs
 
 ROOT = Path(__file__).parents[2]
@@ -25,7 +26,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RobommeConfig:
 
 def test_what_is_made_of_what(config: RobommeConfig) -> None:
     stages = plan_robomme(config)
-    played, *made = (stage for stage in stages if stage.kind == DATA)
+    played, *made = (stage for stage in stages if stage.kind == DATA and stage.name != ACTOR_DATA)
     assert made and all(one.needs == (played.name,) for one in made)
     assert {one.config["sources"] for one in made} == {str(played.result)}
     assert len({one.result for one in made}) == len(made)
@@ -42,7 +43,7 @@ def test_mistakes_are_found_before_anything_is_played(config: RobommeConfig) -> 
 
 def test_planners_differ_in_their_memory_alone(config: RobommeConfig) -> None:
     stages = plan_robomme(config)
-    data = [str(stage.result) for stage in stages if stage.kind == DATA]
+    data = [str(stage.result) for stage in stages if stage.kind == DATA and stage.name != ACTOR_DATA]
     trained = [from_dict(TrainConfig, stage.config) for stage in stages if stage.kind == PLANNER]
     assert len({str(one.memory) for one in trained}) == len(trained) > 1
     first, *others = trained
@@ -56,8 +57,28 @@ def test_they_are_those_that_are_played(config: RobommeConfig) -> None:
         name: from_dict(AgentConfig, one)
         for name, one in read_yaml("configs/eval/robomme.yaml")["agent_configs"].items()
     }
-    played = {agent.planner for agent in agents.values()} - {"oracle", "instruction"}
-    assert played == set(config.planners)
+    planners = {agent.planner for agent in agents.values()} - {"oracle", "instruction"}
+    assert planners == set(config.planners)
+    assert {agent.actor for agent in agents.values()} - {"skills"} == set(config.actors)
+
+
+def test_actors_differ_in_what_they_are_told_alone(config: RobommeConfig) -> None:
+    stages = {stage.name: stage for stage in plan_robomme(config)}
+    trained = [from_dict(ActorTrainConfig, stage.config) for stage in stages.values() if stage.kind == ACTOR]
+    assert {one.sampling.instruction_share for one in trained} == {0.0, 1.0}
+    first, *others = trained
+    for one in others:
+        assert replace(one, out=first.out, sampling=first.sampling, actor=first.actor) == first
+        assert replace(one.actor, model=first.actor.model) == first.actor
+    assert first.episodes == str(stages[ACTOR_DATA].result)
+    assert all(stage.needs == (ACTOR_DATA,) for stage in stages.values() if stage.kind == ACTOR)
+
+
+def test_an_actor_alone_needs_its_own_data(config: RobommeConfig) -> None:
+    chosen = choose_stages(plan_robomme(config), ["robomme-actor"])
+    assert [stage.name for stage in chosen] == [ACTOR_DATA, "robomme-actor"]
+    planners_alone = plan_robomme(replace(config, demonstrations=None, actors={}))
+    assert not [stage for stage in planners_alone if stage.kind == ACTOR or stage.name == ACTOR_DATA]
 
 
 def test_one_planner_alone_needs_the_data(config: RobommeConfig) -> None:
@@ -70,6 +91,8 @@ def test_one_planner_alone_needs_the_data(config: RobommeConfig) -> None:
     [
         ({"planners": {}}, "at least one of planners"),
         ({"made": {"played": "configs/datagen_robomme_moved.yaml"}}, "'played' is that of"),
+        ({"made": {"actor-data": "configs/datagen_robomme_moved.yaml"}}, "'actor-data' is that of"),
+        ({"demonstrations": None}, "demonstrations: expected the config"),
         ({"workers": 0}, "workers: expected at least 1, got 0"),
         ({"at_once": 0}, "at_once: expected at least 1, got 0"),
     ],
