@@ -4,8 +4,8 @@
 
 A server with `configs/serve_arena.yaml` is started, and each client plays one episode of each task. openpi's Runtime
 keeps to 20 control steps a second, so that its server is in real time. The other two loops are those of simulators,
-which wait for each reply; their server is in simulated time, with the latencies of configs/eval/arena.yaml, and they
-have to take the very steps that `predimem eval` takes on the same machine.
+which wait for each reply; their server is in simulated time, with the latencies of configs/eval/arena_corrected.yaml,
+and they have to take the very steps that `predimem eval` takes on the same machine.
 
 openpi, every step       examples/openpi_client.py: `openpi_client.runtime.Runtime` with a request at each control step
 openpi, chunks           the same through openpi's `ActionChunkBroker`
@@ -14,9 +14,10 @@ vla-eval                 vla-eval's own runner and model server, with predimem/s
 RoboMemArena             the loop of its evaluation scripts (8b77109, restated in tests/serving/libero.py), with
                          predimem/serving/adapters/robomemarena_adapter.py; the observations are the arena's
 
-The seed of a task is the first one from 900000 on at which `predimem eval` with the agent `predimem` succeeds, by
-results/arena_learned.json: what is asked is whether a client spoils what works without it, not how good the models are.
-Replies, late ones and plans are read from the server's metrics. With --clients, only their section of the page is new.
+The seed of a task is the first one from 900000 on at which `predimem eval` with the same models succeeds, by
+results/arena_corrected.json: what is asked is whether a client spoils what works without it, not how good the models
+are. Replies, late ones and plans are read from the server's metrics. With --clients, only their section of the page is
+new.
 """
 
 from __future__ import annotations
@@ -43,8 +44,9 @@ from tests.serving.support import ServerProcess, free_port
 
 ROOT = Path(__file__).resolve().parents[1]
 ADAPTERS = ROOT / "predimem/serving/adapters"
-CONFIG, EVALUATION = "configs/serve_arena.yaml", "configs/eval/arena.yaml"
-RESULTS = ROOT / "results/arena_learned.json"
+CONFIG = "configs/serve_arena.yaml"
+EVALUATION, AGENT = "configs/eval/arena_corrected.yaml", "predimem-corrected"  # the models that it serves
+RESULTS = ROOT / "results/arena_corrected.json"
 PACKAGES = ("vla-eval", "openpi-client", "numpy", "pillow")
 LATE_S = 0.05  # a control step
 REAL, SIMULATED = "Real time", "Simulated time"
@@ -64,7 +66,7 @@ HEAD = (
 )
 SAID = f"""Made with `python -m benchmarks.clients --out docs/benchmarks/clients.md`, which says what each client is.
 Each plays one episode of each task, one after another, against `{CONFIG}` with a state folder. The seed of a task is
-the first one from 900000 on at which `predimem eval` with the agent `predimem` succeeds (results/{RESULTS.name}). The
+the first one from 900000 on at which `predimem eval` with the agent `{AGENT}` succeeds (results/{RESULTS.name}). The
 control steps that it takes there on the same machine stand beside those of the client; in simulated time they have to
 be the same. A reply is late where the server took more than {1000 * LATE_S:g} ms, one control step; in simulated time
 it waits for the planner. The message that ends an episode is answered, too."""
@@ -75,7 +77,7 @@ def first_success(task: str) -> int:
     from predimem.envs.arena.benchmark import ARENA
 
     groups = json.loads(RESULTS.read_text())["groups"]
-    rows = next(g["rows"] for g in groups if g["agent"] == "predimem" and g["task"] == ARENA.task_name(task))
+    rows = next(g["rows"] for g in groups if g["agent"] == AGENT and g["task"] == ARENA.task_name(task))
     return min(seed for seed, status, *_ in rows if status == "success")
 
 
@@ -87,7 +89,7 @@ def evaluated(task: str, seed: int) -> str:
             "--tasks",
             task,
             "--agent",
-            "predimem",
+            AGENT,
             "--episodes",
             "1",
             "--seed-start",

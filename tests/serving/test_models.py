@@ -109,7 +109,7 @@ def test_the_arena_is_served_with_the_settings_of_its_evaluation(tmp_path: Path)
     from predimem.serving.command import serve_config
 
     config = serve_config(ROOT / "configs/serve_arena.yaml", {})
-    play = yaml.safe_load((ROOT / "configs/eval/arena.yaml").read_text())["play"]
+    play = yaml.safe_load((ROOT / "configs/eval/arena_corrected.yaml").read_text())["play"]
     assert {name: getattr(config.agent, name) for name in play["agent"]} == play["agent"]
     command = ["-m", "predimem.cli", "serve", "--config", "configs/serve_arena.yaml", "--port", "0"]
     with server_process(command, tmp_path / "serve.log") as server:
