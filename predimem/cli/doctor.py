@@ -25,7 +25,7 @@ SHIPPED_WEIGHTS = (
     *("arena-planner-corrected", "arena-planner-recent-corrected", "arena-actor-corrected"),
     *("arena-planner-varied", "arena-actor", "mikasa-planner", "mikasa-actor"),
     *("mikasa-sequences-planner", "mikasa-sequences-actor", "interference-robomme-planner"),
-    *("robomme-planner", "robomme-planner-recent", "robomme-planner-video", "robomme-planner-uniform"),
+    *("robomme-planner", "robomme-planner-recent", "robomme-planner-video", "robomme-planner-uniform", "robomme-actor"),
 )
 # What the simulation cannot be imported without: library, and its package in Debian and Ubuntu.
 SYSTEM_LIBRARIES = {
