@@ -12,6 +12,7 @@ from typing import Any
 from predimem.core.config import ConfigError, read_yaml
 from predimem.pipelines.stage import ACTOR, ACTOR_DATA, PLANNER, Stage, command_stage, data_stage
 
+RESULT = {PLANNER: "export", ACTOR: "weights"}  # the folder in `out` in which a training leaves them
 PLAYED = "played"  # the stage whose episodes those of planners are made from
 
 
@@ -22,10 +23,10 @@ class RobommeConfig:
     played: the config of the episodes that are played for planners.
     made: a name -> a config of episodes that are made from them (`sources`).
     planners: the name of its weights -> the recipe of its training. They share one vision tower.
-    demonstrations: the config of the episodes that actors learn from; null where there are none of them.
+    demonstrations: the config of the episodes that actors learn from; null where there are no actors.
     actors: the name of its weights -> the recipe of its training.
     out, workers: as in `RetrainConfig`.
-    at_once: so many stages run side by side; a training of these recipes takes one core.
+    at_once: so many stages run side by side; a planner's training of these recipes takes one core.
     """
 
     played: str
@@ -85,5 +86,5 @@ def _training(
     out, needs = Path(config.out) / name, tuple(stage.name for stage in data)
     changes = changes | {"out": str(out)}
     return command_stage(
-        config, name, kind, ("train", kind), read_yaml(recipe), changes, out / "export", needs, weights=name
+        config, name, kind, ("train", kind), read_yaml(recipe), changes, out / RESULT[kind], needs, weights=name
     )

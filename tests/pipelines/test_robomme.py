@@ -71,6 +71,7 @@ def test_actors_differ_in_what_they_are_told_alone(config: RobommeConfig) -> Non
         assert replace(one, out=first.out, sampling=first.sampling, actor=first.actor) == first
         assert replace(one.actor, model=first.actor.model) == first.actor
     assert first.episodes == str(stages[ACTOR_DATA].result)
+    assert stages["robomme-actor"].result == Path(first.out) / "weights", "where `train actor` leaves them"
     assert all(stage.needs == (ACTOR_DATA,) for stage in stages.values() if stage.kind == ACTOR)
 
 
