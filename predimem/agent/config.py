@@ -46,6 +46,7 @@ class AgentConfig:
     `memory: file.py:Class` names a memory of one's own.
     prompt: what differs from the prompt that the planner was trained with, as in `PromptConfig`; it follows the memory.
     s2_latency_steps: the planner's latency in simulated time; null: that of all agents.
+    confirm_plans: how many plans in a row must name a new subtask; null: as `play.agent` has it for all agents.
     camera_every: control steps from one image to the next; null: as often as planner and actor need them.
     slip_probability: with the actor `skills`, the probability with which a thing that cannot be poured slips out of
     the gripper each time that it was lifted.
@@ -60,6 +61,7 @@ class AgentConfig:
     memory: dict[str, Any] = field(default_factory=dict)
     prompt: dict[str, Any] = field(default_factory=dict)
     s2_latency_steps: int | None = None
+    confirm_plans: int | None = None
     camera_every: int | None = None
     slip_probability: float = 0.0
     against: str | None = None
@@ -84,8 +86,10 @@ class AgentConfig:
         if isinstance(place, str):
             place = full_place(place, "memory: implementation")
             object.__setattr__(self, "memory", self.memory | {"implementation": place})
-        if self.camera_every is not None and self.camera_every < 1:
-            raise ValueError(f"camera_every: expected at least 1, got {self.camera_every}")
+        for name in ("confirm_plans", "camera_every"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name}: expected at least 1, got {value}")
         if not 0 <= self.slip_probability <= 1 or (self.slip_probability and self.actor != SKILLS):
             raise ValueError(
                 f"slip_probability: expected 0 to 1, and more than 0 with the actor {SKILLS!r} alone; "

@@ -88,7 +88,7 @@ class AgentFactory:
             time = replace(time, s1_latency_steps=0)  # experts answer for the very step that they are asked at
         policy = self._scripted(config, environment) if config.is_scripted else self._policy(config)
         planner, memory = self._planner_and_memory(config)
-        agent: PlannedAgent = self._dual_system(planner, memory, policy, environment, time)
+        agent: PlannedAgent = self._dual_system(config, planner, memory, policy, environment, time)
         if isinstance(planner, OracleSubtasks):
             agent = OracleSubtaskAgent(agent, planner, self._true_subtask(environment))
         reset = getattr(policy, "reset", None)
@@ -106,13 +106,22 @@ class AgentFactory:
         return planner if spec.prompt == planner.spec.prompt else planner.with_spec(spec), spec.memory
 
     def _dual_system(
-        self, planner: Planner, memory: MemoryConfig, policy: Policy, environment: Any, time: TimeConfig
+        self,
+        config: AgentConfig,
+        planner: Planner,
+        memory: MemoryConfig,
+        policy: Policy,
+        environment: Any,
+        time: TimeConfig,
     ) -> DualSystemAgent:
         clock = time.make_clock(environment.control_hz)
         if isinstance(planner, InstructionPlanner) and isinstance(clock, SimulatedClock):
             clock = SimulatedClock(clock.s1_latency_steps, 0)  # there is no S2 to wait for
         worker = PlannerWorker(planner, clock)
-        return DualSystemAgent(make_memory(memory), worker, policy, clock, environment.hold_action, self._config.agent)
+        options = self._config.agent
+        if config.confirm_plans is not None:
+            options = replace(options, confirm_plans=config.confirm_plans)
+        return DualSystemAgent(make_memory(memory), worker, policy, clock, environment.hold_action, options)
 
     def _scripted(self, config: AgentConfig, environment: Any) -> Policy:
         return load_expert(self._check_scripted(config))(environment, config)

@@ -114,6 +114,7 @@ def planned() -> Iterator[BenchmarkPlayer]:
     systems = {
         "oracles": AgentConfig("oracle", "skills"),
         "slow": AgentConfig("oracle", "skills", s2_latency_steps=30),
+        "patient": AgentConfig("oracle", "skills", confirm_plans=3),
         "learned": AgentConfig("arena-planner", "skills"),
         "driven": AgentConfig("oracle", "arena-actor"),
     }
@@ -132,8 +133,9 @@ def test_the_oracle_actor_carries_out_what_is_planned_in_the_asynchronous_runtim
     assert [i for i, t in enumerate(ticks[:30]) if t["plan_arrived"]] == [4, 14, 24]
     assert [t["held_action"] for t in ticks[:6]] == [True] * 4 + [False] * 2
     assert {t["plan_age_steps"] for t in ticks[4:]} == set(range(4, 14))
-    late = planned.play(TASK.name, "slow", 900_000)
-    assert late.status == "success" and late.steps > result.steps
+    for waits in ("slow", "patient"):
+        late = planned.play(TASK.name, waits, 900_000)
+        assert late.status == "success" and late.steps > result.steps
 
 
 def test_rows_have_their_weights_and_the_control_mode_of_their_actor(planned: BenchmarkPlayer) -> None:
