@@ -180,6 +180,7 @@ class FrameSet:
         drawn = [self._draw_prompt(rng, e, t, config) for e, t in frames for _ in range(config.prompts_per_frame)]
         prompts, chunks, targets_m, pixels = zip(*drawn, strict=True)
         pixels_array, change = np.stack(pixels).astype(np.float32), None
+        pixels_array[~np.repeat(self._seen(frames), config.prompts_per_frame, axis=0)] = np.nan
         if augment:
             change = draw_change(rng, len(frames), config.shift_px, config.brightness)
             size = self._black.shape[0]
@@ -197,7 +198,7 @@ class FrameSet:
         in_view = ((draw.pixels >= 0) & (draw.pixels < 1)).all(-1)
         return Batch(
             images=images if draw.change is None else draw.change.of(shown).apply(images),
-            seen=np.array([[view is not None for view in self._views[e]] for e, _ in frames]),
+            seen=self._seen(frames),
             state=np.stack([self.episodes[e].state[t] for e, t in frames]),
             prompts=draw.prompts[rows],
             chunks=draw.chunks[rows],
@@ -245,6 +246,10 @@ class FrameSet:
         k = rng.choice(np.flatnonzero(resting if rest else aimed))
         return labels.subtasks[k], labels.chunks[t, k], labels.targets_m[t, k], labels.pixels[t, k]
 
+    def _seen(self, frames: Sequence[tuple[int, int]]) -> np.ndarray:
+        """bool [b, C]: which cameras there are."""
+        return np.array([[view is not None for view in self._views[e]] for e, _ in frames])
+
     def _image(self, view: Frames | None, t: int) -> np.ndarray:
         return self._black if view is None else self._resize(view[t])
 
@@ -263,8 +268,9 @@ def load_frame_sets(
 ) -> tuple[FrameSet, FrameSet]:
     """Training and validation frames of the episodes under one root or several.
 
-    Every `val_every`-th episode, in the fixed order of `list_episodes`, root by root, is for validation. Evaluation
-    seeds are refused. Images that would take more than `memory_gb` in all are left in the files.
+    Every `val_every`-th episode, in the fixed order of `list_episodes`, root by root, is for validation. Episodes with
+    the same task and seed, such as mirrored ones, go together and count as one. Evaluation seeds are refused. Images
+    that would take more than `memory_gb` in all are left in the files.
     """
     folders = [roots] if isinstance(roots, str | Path) else list(roots)
     paths = [path for folder in folders for path in list_episodes(folder)]
@@ -278,12 +284,17 @@ def load_frame_sets(
     for path, episode in zip(paths, episodes, strict=True):
         refuse_evaluation_seed(episode.seed, str(path))
         _check(path, episode, config)
-    train = [episode for i, episode in enumerate(episodes) if i % val_every]
-    val = [episode for i, episode in enumerate(episodes) if i % val_every == 0]
+    number = {scene: i for i, scene in enumerate(dict.fromkeys(map(_scene, episodes)))}
+    train = [episode for episode in episodes if number[_scene(episode)] % val_every]
+    val = [episode for episode in episodes if number[_scene(episode)] % val_every == 0]
     images = sum(len(episode.images[n].images) for episode in episodes for n in cameras if n in episode.images)
     in_memory = images * size**2 * 3 <= memory_gb * 1e9
     more = in_memory, config.openpi_exact, hindsight, config.base_m
     return FrameSet(train, cameras, horizon, size, *more), FrameSet(val, cameras, horizon, size, *more)
+
+
+def _scene(episode: Episode) -> tuple[str, str, int]:
+    return episode.benchmark, episode.task, episode.seed
 
 
 def _check(path: Path, episode: Episode, config: ActorConfig) -> None:

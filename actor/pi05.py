@@ -249,6 +249,8 @@ class Pi05(nn.Module):
         shown = inputs.token_mask[..., None].to(prompt.dtype)
         words = (prompt[:, :-1] * shown).sum(1) / shown.sum(1)
         pose = inputs.pose.repeat_interleave(groups, 0)
+        missing = ~inputs.image_mask.repeat_interleave(groups, 0)[..., None]
+        image_tokens, pointing = image_tokens.masked_fill(missing[..., None], 0.0), pointing.masked_fill(missing, 0.0)
         return self.locator(image_tokens, pointing, self.vision.grid, words, prompt[:, -1], pose)
 
     def _see(self, inputs: Prompted, prompt: Tensor, prompt_mask: Tensor, groups: int) -> tuple[Tensor, Tensor | None]:

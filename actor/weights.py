@@ -91,8 +91,6 @@ class ActorConfig:
             )
         if unknown := sorted(set(self.optional_cameras) - set(self.cameras)):
             raise ValueError(f"optional_cameras are some of the cameras {list(self.cameras)}, got {unknown}")
-        if self.optional_cameras and self.model.locate:
-            raise ValueError("optional_cameras: a model with a locator needs all its cameras; set model.locate: false")
         self._check_space()
         if len(self.camera_shape) != 2:
             raise ValueError(f"camera_shape must be [height, width], got {list(self.camera_shape)}")

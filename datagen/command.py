@@ -15,6 +15,7 @@ from datagen.demos.config import GenerationConfig
 from datagen.demos.edited_cues import EditedCuesConfig, edited_cues_worker
 from datagen.demos.edited_robomme import EditedRobommeConfig, EditedRobommeWorker
 from datagen.demos.mikasa import CollectConfig, ExpertWorker, write_summary
+from datagen.demos.mirrored_robomme import MirroredRobommeConfig, MirroredRobommeWorker
 from datagen.demos.moved_robomme import MovedRobommeConfig, MovedRobommeWorker
 from datagen.demos.recounted_presses import RecountedPressesConfig, recounted_presses_worker
 from datagen.demos.reordered_touches import ReorderedTouchesConfig, reordered_touches_worker
@@ -36,6 +37,7 @@ KINDS: dict[str, Any] = {
     "robomme": RobommeDataConfig,
     "edited_robomme": EditedRobommeConfig,
     "moved_robomme": MovedRobommeConfig,
+    "mirrored_robomme": MirroredRobommeConfig,
     "actor_data": ActorDataConfig,
     "dagger": PlannerDaggerConfig,
     "vision_data": VisionDataConfig,
@@ -84,6 +86,8 @@ def make_worker(config: Any) -> Worker:
         return EditedRobommeWorker(config)
     if isinstance(config, MovedRobommeConfig):
         return MovedRobommeWorker(config)
+    if isinstance(config, MirroredRobommeConfig):
+        return MirroredRobommeWorker(config)
     if isinstance(config, ActorDataConfig):
         from datagen.actor_data.worker import ActorDataWorker
 

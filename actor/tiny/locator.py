@@ -73,7 +73,8 @@ class Locator(nn.Module):
         state: Float[Tensor, "n d"],
         pose: Float[Tensor, "n 9"],
     ) -> Aim:
-        """grid: begins with each cell's (x, y). words: the prompt's mean embedding. pose: see `actor.tiny.pose`."""
+        """image_tokens, pointing: zeros for a camera that is missing. grid: begins with each cell's (x, y). words: the
+        prompt's mean embedding. pose: see `actor.tiny.pose`."""
         centres = pointing.softmax(-1) @ grid[:, :2]
         hidden = self.trunk(torch.cat([image_tokens.flatten(1), centres.flatten(1), words, state], dim=-1))
         seen, from_hand, share = self.position(hidden).chunk(3, dim=-1)

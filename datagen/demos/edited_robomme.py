@@ -4,7 +4,8 @@ Which container hides which colour is drawn anew in each scene, and rendering a 
 episode the cubes have exchanged their colours, so that the same scene has another answer; in a mirrored one all that
 stands or moves on the table has changed sides. Instruction and labels follow.
 
-Edited episodes are for planners only: they have the front images, and the states and actions of their source.
+Edited episodes are for planners only: they have the front images, and the states and actions of their source. Those of
+`mirrored_robomme` are for actors.
 """
 
 from __future__ import annotations
@@ -87,9 +88,9 @@ class Edit:
 
 
 class EditedRobommeWorker(FromImagesWorker):
-    def made_of(self, source: Episode, table: np.ndarray, copies: int, rng: np.random.Generator) -> list[Episode]:
+    def made_of(self, source: Episode, copies: int, rng: np.random.Generator) -> list[Episode]:
         edits = edits_of(source)
-        return [edited(source, edits[index], table) for index in rng.permutation(len(edits))[:copies]]
+        return [edited(source, edits[index], self.table()) for index in rng.permutation(len(edits))[:copies]]
 
 
 def edits_of(episode: Episode) -> list[Edit]:

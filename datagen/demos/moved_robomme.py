@@ -57,8 +57,8 @@ class MovedRobommeWorker(FromImagesWorker):
         super().__init__(config)
         self._uncovered = config.uncovered
 
-    def made_of(self, source: Episode, table: np.ndarray, copies: int, rng: np.random.Generator) -> list[Episode]:
-        scene = scene_of(source, table)
+    def made_of(self, source: Episode, copies: int, rng: np.random.Generator) -> list[Episode]:
+        scene = scene_of(source, self.table())
         if scene is None:
             return []
         uncovered = scene.uncovered()

@@ -40,27 +40,28 @@ class FromImagesWorker:
     """A `predimem.jobs.tasks.Worker` that makes up to `copies` episodes of each.
 
     The first copy lies where `predimem datagen` looks for it, the others in folders of their own below `out`.
+
+    table: answers the front view of the empty table, uint8 [H, W, 3].
     """
 
     discarded_because = ""
 
     def __init__(self, config: FromImagesConfig):
         self._config = config
-        self._table = cache(lambda: empty_table(config.sources))
+        self.table = cache(lambda: empty_table(config.sources))
 
     def play(self, job: Job) -> Outcome:
         config, began_s = self._config, time.perf_counter()
         source = load_episode(episode_path(config.sources, job.task, job.seed))
         rng = np.random.default_rng([job.seed, zlib.crc32(job.task.encode())])
-        made = self.made_of(source, self._table(), config.copies, rng)
+        made = self.made_of(source, config.copies, rng)
         for number, episode in enumerate(made, 1):
             folder = config.out if number == 1 else f"{config.out}/copy_{number}"
             save_episode(episode_path(folder, job.task, job.seed), episode)
         cause = "" if made else self.discarded_because
         return Outcome(job.task, job.seed, bool(made), cause, len(source), round(time.perf_counter() - began_s, 3))
 
-    def made_of(self, source: Episode, table: np.ndarray, copies: int, rng: np.random.Generator) -> list[Episode]:
-        """table: uint8 [H, W, 3], the front view of the empty table."""
+    def made_of(self, source: Episode, copies: int, rng: np.random.Generator) -> list[Episode]:
         raise NotImplementedError
 
     def close(self) -> None:

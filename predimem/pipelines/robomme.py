@@ -13,6 +13,7 @@ from predimem.core.config import ConfigError, read_yaml
 from predimem.pipelines.stage import ACTOR, ACTOR_DATA, PLANNER, Stage, command_stage, data_stage
 
 RESULT = {PLANNER: "export", ACTOR: "weights"}  # the folder in `out` in which a training leaves them
+MIRRORED = "mirrored"  # the stage whose episodes are made from the demonstrations
 PLAYED = "played"  # the stage whose episodes those of planners are made from
 
 
@@ -24,6 +25,7 @@ class RobommeConfig:
     made: a name -> a config of episodes that are made from them (`sources`).
     planners: the name of its weights -> the recipe of its training. They share one vision tower.
     demonstrations: the config of the episodes that actors learn from; null where there are no actors.
+    mirrored: the config of more of them, which are made from the demonstrations; null: none.
     actors: the name of its weights -> the recipe of its training.
     out, workers: as in `RetrainConfig`.
     at_once: so many stages run side by side; a planner's training of these recipes takes one core.
@@ -33,6 +35,7 @@ class RobommeConfig:
     made: dict[str, str]
     planners: dict[str, str]
     demonstrations: str | None = None
+    mirrored: str | None = None
     actors: dict[str, str] = field(default_factory=dict)
     out: str = "runs/train/robomme"
     workers: int = 2
@@ -48,9 +51,11 @@ class RobommeConfig:
             raise ConfigError("expected at least one of planners")
         if self.actors and self.demonstrations is None:
             raise ConfigError("demonstrations: expected the config of the episodes that actors learn from, got null")
-        for name in (PLAYED, ACTOR_DATA):
+        if self.mirrored and self.demonstrations is None:
+            raise ConfigError("demonstrations: expected the config of the episodes that are mirrored, got null")
+        for name in (PLAYED, ACTOR_DATA, MIRRORED):
             if name in self.made:
-                raise ConfigError(f"made: the name {name!r} is that of episodes that are played")
+                raise ConfigError(f"made: the name {name!r} is that of other episodes")
         for name in ("workers", "at_once"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name}: expected at least 1, got {getattr(self, name)}")
@@ -75,9 +80,12 @@ def plan_robomme(config: RobommeConfig) -> list[Stage]:
 def _actors(config: RobommeConfig) -> list[Stage]:
     if config.demonstrations is None:
         return []
-    data = data_stage(config, ACTOR_DATA, config.demonstrations, {})
-    episodes = {"episodes": str(data.result)}
-    return [data, *(_training(config, ACTOR, name, recipe, [data], episodes) for name, recipe in config.actors.items())]
+    data = [data_stage(config, ACTOR_DATA, config.demonstrations, {})]
+    if config.mirrored is not None:
+        data.append(data_stage(config, MIRRORED, config.mirrored, {"sources": str(data[0].result)}, (ACTOR_DATA,)))
+    first, *more = (str(stage.result) for stage in data)
+    episodes = {"episodes": first, "more_episodes": more}
+    return [*data, *(_training(config, ACTOR, name, recipe, data, episodes) for name, recipe in config.actors.items())]
 
 
 def _training(

@@ -116,6 +116,24 @@ def test_split_is_by_episode(tmp_path):
     assert len(train.episodes) == 8
 
 
+def test_a_camera_that_is_missing_shows_no_target():
+    whole, lacking = make_episode(1000), make_episode(1001)
+    lacking = dataclasses.replace(lacking, images={CAMERAS[1]: lacking.images[CAMERAS[1]]})
+    frames = FrameSet([whole, lacking], CAMERAS, HORIZON, 128)
+    draw = frames.draw(np.random.default_rng(0), SamplingConfig(idle_share=0.0, hold_share=0.0, instruction_share=0.0))
+    pixels = draw.pixels.reshape(len(draw.frames), -1, 2, 2)[:, :, 0]
+    assert {e for e, _ in draw.frames} == {0, 1}
+    for (e, _), shown in zip(draw.frames, pixels, strict=True):
+        assert (np.isfinite(shown) if e == 0 else np.isnan(shown)).all()
+
+
+def test_episodes_of_one_scene_are_held_out_together(tmp_path):
+    roots = [save_episodes(tmp_path / name, range(1000, end)) for name, end in (("first", 1006), ("again", 1009))]
+    train, val = load_frame_sets(roots, CONFIG, val_every=4)
+    assert [e.seed for e in val.episodes] == [1000, 1004, 1000, 1004, 1008]
+    assert {e.seed for e in train.episodes} == {1001, 1002, 1003, 1005, 1006, 1007}
+
+
 @pytest.mark.parametrize("size", [128, 64])
 def test_images_left_in_the_files_give_the_same_batches(tmp_path, size):
     save_episodes(tmp_path, range(1000, 1004))

@@ -42,8 +42,8 @@ def inputs_of(name: str) -> Prompted:
     """Three observations; one prompt is padded and one camera missing."""
     inputs = make_inputs(3, 3)
     inputs.token_mask[1, 4:] = False
+    inputs.image_mask[2, 1] = False
     if name != "locate":
-        inputs.image_mask[2, 1] = False
         return inputs
     pose = torch.cat([torch.rand(3, 3), torch.eye(3).flatten()[:6].expand(3, -1)], dim=1)
     return dataclasses.replace(inputs, state=torch.randn(3, 10), pose=pose)

@@ -113,6 +113,17 @@ def test_a_missing_state_is_an_error() -> None:
         dataclasses.replace(MODEL, locate=True)
 
 
+def test_what_a_missing_camera_shows_does_not_move_the_target() -> None:
+    model = Pi05(LOCATING).eval()
+    whole = inputs(torch.zeros(1, 9))
+    lacking = dataclasses.replace(whole, image_mask=torch.tensor([[True, False]]))
+    other = dataclasses.replace(lacking, images=torch.cat([whole.images[:, :1], -whole.images[:, 1:]], dim=1))
+    aims = [model.encode(one).aim for one in (whole, lacking, other)]
+    (there, without, still) = (aim.position_m for aim in aims if aim is not None)
+    torch.testing.assert_close(without, still, atol=0, rtol=0)
+    assert (there - without).abs().max() > 1e-6
+
+
 def test_the_position_loss_ignores_unknown_targets() -> None:
     located = torch.tensor([[0.5, 0.0, 0.1], [9.0, 9.0, 9.0]], requires_grad=True)
     target = torch.tensor([[0.5, 0.0, 0.1], [float("nan")] * 3])

@@ -11,11 +11,12 @@ from actor.training.config import ActorTrainConfig
 from planner.train_config import TrainConfig
 from predimem.agent.config import AgentConfig
 from predimem.core.config import ConfigError, from_dict, load_config, read_yaml
-from predimem.pipelines.robomme import RobommeConfig, plan_robomme
+from predimem.pipelines.robomme import MIRRORED, RobommeConfig, plan_robomme
 from predimem.pipelines.stage import ACTOR, ACTOR_DATA, DATA, PLANNER, choose_stages
 from predimem.pipelines.stage_runs import check_configs
 
 ROOT = Path(__file__).parents[2]
+OF_ACTORS = (ACTOR_DATA, MIRRORED)
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RobommeConfig:
 
 def test_what_is_made_of_what(config: RobommeConfig) -> None:
     stages = plan_robomme(config)
-    played, *made = (stage for stage in stages if stage.kind == DATA and stage.name != ACTOR_DATA)
+    played, *made = (stage for stage in stages if stage.kind == DATA and stage.name not in OF_ACTORS)
     assert made and all(one.needs == (played.name,) for one in made)
     assert {one.config["sources"] for one in made} == {str(played.result)}
     assert len({one.result for one in made}) == len(made)
@@ -43,7 +44,7 @@ def test_mistakes_are_found_before_anything_is_played(config: RobommeConfig) -> 
 
 def test_planners_differ_in_their_memory_alone(config: RobommeConfig) -> None:
     stages = plan_robomme(config)
-    data = [str(stage.result) for stage in stages if stage.kind == DATA and stage.name != ACTOR_DATA]
+    data = [str(stage.result) for stage in stages if stage.kind == DATA and stage.name not in OF_ACTORS]
     trained = [from_dict(TrainConfig, stage.config) for stage in stages if stage.kind == PLANNER]
     assert len({str(one.memory) for one in trained}) == len(trained) > 1
     first, *others = trained
@@ -71,15 +72,19 @@ def test_actors_differ_in_what_they_are_told_alone(config: RobommeConfig) -> Non
         assert replace(one, out=first.out, sampling=first.sampling, actor=first.actor) == first
         assert replace(one.actor, model=first.actor.model) == first.actor
     assert first.episodes == str(stages[ACTOR_DATA].result)
+    assert first.more_episodes == (str(stages[MIRRORED].result),)
+    assert stages[MIRRORED].config["sources"] == first.episodes and stages[MIRRORED].needs == (ACTOR_DATA,)
     assert stages["robomme-actor"].result == Path(first.out) / "weights", "where `train actor` leaves them"
-    assert all(stage.needs == (ACTOR_DATA,) for stage in stages.values() if stage.kind == ACTOR)
+    assert all(stage.needs == OF_ACTORS for stage in stages.values() if stage.kind == ACTOR)
 
 
 def test_an_actor_alone_needs_its_own_data(config: RobommeConfig) -> None:
     chosen = choose_stages(plan_robomme(config), ["robomme-actor"])
-    assert [stage.name for stage in chosen] == [ACTOR_DATA, "robomme-actor"]
-    planners_alone = plan_robomme(replace(config, demonstrations=None, actors={}))
-    assert not [stage for stage in planners_alone if stage.kind == ACTOR or stage.name == ACTOR_DATA]
+    assert [stage.name for stage in chosen] == [*OF_ACTORS, "robomme-actor"]
+    planners_alone = plan_robomme(replace(config, demonstrations=None, mirrored=None, actors={}))
+    assert not [stage for stage in planners_alone if stage.kind == ACTOR or stage.name in OF_ACTORS]
+    without = plan_robomme(replace(config, mirrored=None))
+    assert all(stage.config["more_episodes"] == [] for stage in without if stage.kind == ACTOR)
 
 
 def test_one_planner_alone_needs_the_data(config: RobommeConfig) -> None:
@@ -93,7 +98,12 @@ def test_one_planner_alone_needs_the_data(config: RobommeConfig) -> None:
         ({"planners": {}}, "at least one of planners"),
         ({"made": {"played": "configs/datagen_robomme_moved.yaml"}}, "'played' is that of"),
         ({"made": {"actor-data": "configs/datagen_robomme_moved.yaml"}}, "'actor-data' is that of"),
-        ({"demonstrations": None}, "demonstrations: expected the config"),
+        ({"made": {"mirrored": "configs/datagen_robomme_moved.yaml"}}, "'mirrored' is that of"),
+        ({"demonstrations": None}, "demonstrations: expected the config of the episodes that actors learn"),
+        (
+            {"demonstrations": None, "actors": {}},
+            "demonstrations: expected the config of the episodes that are mirrored",
+        ),
         ({"workers": 0}, "workers: expected at least 1, got 0"),
         ({"at_once": 0}, "at_once: expected at least 1, got 0"),
     ],
