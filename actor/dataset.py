@@ -71,7 +71,8 @@ class Batch:
     prompts: n subtasks or instructions.
     chunks: float32 [n, H, A], the labels.
     targets_m: float32 [n, 3], where the target is; NaN where a prompt has none (for instructions see `SamplingConfig`).
-    pixels: float32 [n, C, 2], where each camera sees the target, in fractions of the image; NaN likewise.
+    pixels: float32 [n, C, 2], where each camera sees the target, in fractions of the image; NaN likewise, and
+        for a camera that is missing.
     aimed_weight: what a mean over the prompts with a target counts in the mean over all parts of the batch, which have
         different numbers of such prompts; 1 for a whole batch.
     in_view_weight: likewise for the targets in view.
@@ -247,7 +248,7 @@ class FrameSet:
         return labels.subtasks[k], labels.chunks[t, k], labels.targets_m[t, k], labels.pixels[t, k]
 
     def _seen(self, frames: Sequence[tuple[int, int]]) -> np.ndarray:
-        """bool [b, C]: which cameras there are."""
+        """bool [b, C]: whether each frame's episode has each camera."""
         return np.array([[view is not None for view in self._views[e]] for e, _ in frames])
 
     def _image(self, view: Frames | None, t: int) -> np.ndarray:
@@ -269,15 +270,13 @@ def load_frame_sets(
     """Training and validation frames of the episodes under one root or several.
 
     Every `val_every`-th episode, in the fixed order of `list_episodes`, root by root, is for validation. Episodes with
-    the same task and seed, such as mirrored ones, go together and count as one. Evaluation seeds are refused. Images
-    that would take more than `memory_gb` in all are left in the files.
+    the same task and seed, such as mirrored ones, are on the same side of the split and count as one. Evaluation seeds
+    are refused. Images that would take more than `memory_gb` in all are left in the files.
     """
     folders = [roots] if isinstance(roots, str | Path) else list(roots)
     paths = [path for folder in folders for path in list_episodes(folder)]
     cameras, horizon, size = config.cameras, config.model.action_horizon, config.model.image_size
     where = ", ".join(map(str, folders))
-    if len(paths) < val_every:
-        raise ValueError(f"{where} holds {len(paths)} episodes; a validation split needs at least {val_every}")
     episodes = [episode for folder in folders for episode in load_episodes(folder)]
     if len(episodes) != len(paths):
         raise ValueError(f"{where} held {len(paths)} episodes, then {len(episodes)}: train once all of them are made")
@@ -285,6 +284,11 @@ def load_frame_sets(
         refuse_evaluation_seed(episode.seed, str(path))
         _check(path, episode, config)
     number = {scene: i for i, scene in enumerate(dict.fromkeys(map(_scene, episodes)))}
+    if len(number) < val_every:
+        raise ValueError(
+            f"{where} holds {len(number)} scenes (tasks with a seed) in {len(paths)} episodes; a validation split "
+            f"needs at least {val_every}"
+        )
     train = [episode for episode in episodes if number[_scene(episode)] % val_every]
     val = [episode for episode in episodes if number[_scene(episode)] % val_every == 0]
     images = sum(len(episode.images[n].images) for episode in episodes for n in cameras if n in episode.images)

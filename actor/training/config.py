@@ -153,7 +153,7 @@ class ActorTrainConfig:
     threads: how many threads torch uses; None leaves them as they are.
     images_gb: images that would take more memory than this, in all processes together, are read from the files for
         each batch.
-    val_every: every so manyth episode is for validation.
+    val_every: every so manyth scene is for validation, with all episodes of its task and seed.
     flow_samples: how many noise samples each prompt has.
     checkpoint_every, validate_every, log_every: so many steps lie between two of each.
     save_optimiser: whether checkpoints hold the optimiser's state. Without it they are a third as large, and training

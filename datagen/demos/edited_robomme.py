@@ -4,8 +4,8 @@ Which container hides which colour is drawn anew in each scene, and rendering a 
 episode the cubes have exchanged their colours, so that the same scene has another answer; in a mirrored one all that
 stands or moves on the table has changed sides. Instruction and labels follow.
 
-Edited episodes are for planners only: they have the front images, and the states and actions of their source. Those of
-`mirrored_robomme` are for actors.
+Edited episodes are for planners only: they have the front images, and the states and actions of their source. Episodes
+for actors are made by `mirrored_robomme`.
 """
 
 from __future__ import annotations
@@ -88,15 +88,19 @@ class Edit:
 
 
 class EditedRobommeWorker(FromImagesWorker):
-    def made_of(self, source: Episode, copies: int, rng: np.random.Generator) -> list[Episode]:
+    def __init__(self, config: EditedRobommeConfig):
+        super().__init__(config)
+        self._copies = config.copies
+
+    def made_of(self, source: Episode, rng: np.random.Generator) -> list[Episode]:
         edits = edits_of(source)
-        return [edited(source, edits[index], self.table()) for index in rng.permutation(len(edits))[:copies]]
+        return [edited(source, edits[index], self.table()) for index in rng.permutation(len(edits))[: self._copies]]
 
 
 def edits_of(episode: Episode) -> list[Edit]:
     """Every edit after which instruction and labels are still those that RoboMME's rules would give."""
     orders = list(itertools.permutations(range(3))) if episode.task in RECOLOURED else [(0, 1, 2)]
-    sides = [False, True] if _can_be_mirrored(episode) else [False]
+    sides = [False, True] if can_be_mirrored(episode) else [False]
     edits = [Edit(mirrored, (a, b, c)) for mirrored in sides for a, b, c in orders]
     return [edit for edit in edits if edit.mirrored or edit.order != (0, 1, 2)]
 
@@ -104,17 +108,22 @@ def edits_of(episode: Episode) -> list[Edit]:
 def edited(episode: Episode, edit: Edit, table: np.ndarray) -> Episode:
     """table: uint8 [H, W, 3], the front view of the empty table."""
     front = episode.images[FRONT]
+    return retold(episode, edit, edit.images(np.stack(list(front.images)), table))
+
+
+def retold(episode: Episode, edit: Edit, images: np.ndarray) -> Episode:
+    """The episode with the edit's words and these front images, uint8 [N, H, W, 3], alone."""
     return replace(
         episode,
         instruction=edit.words(episode.instruction),
         goal=edit.words(episode.goal),
-        images={FRONT: Frames(edit.images(np.stack(list(front.images)), table), front.rows)},
+        images={FRONT: Frames(images, episode.images[FRONT].rows)},
         subtasks=tuple(replace(span, label=edit.words(span.label)) for span in episode.subtasks),
         metadata={**episode.metadata, "edit": {"mirrored": edit.mirrored, "channels": list(edit.order)}},
     )
 
 
-def _can_be_mirrored(episode: Episode) -> bool:
+def can_be_mirrored(episode: Episode) -> bool:
     """PickHighlight goes through its cubes by their cells, so that two in one row would come in the other order."""
     cells = {cell for span in episode.subtasks if (cell := cell_in(span.label)) is not None}
     return episode.task != "PickHighlight" or len({row for row, _ in cells}) == len(cells)

@@ -55,12 +55,12 @@ class MovedRobommeWorker(FromImagesWorker):
 
     def __init__(self, config: MovedRobommeConfig):
         super().__init__(config)
-        self._uncovered = config.uncovered
+        self._copies, self._uncovered = config.copies, config.uncovered
 
-    def made_of(self, source: Episode, copies: int, rng: np.random.Generator) -> list[Episode]:
+    def made_of(self, source: Episode, rng: np.random.Generator) -> list[Episode]:
         scene = scene_of(source, self.table())
         if scene is None:
             return []
         uncovered = scene.uncovered()
-        scenes = [scene] * copies + [uncovered] * self._uncovered
+        scenes = [scene] * self._copies + [uncovered] * self._uncovered
         return [episode for one in scenes if (episode := one.drawn(rng)) is not None]

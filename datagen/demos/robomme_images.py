@@ -32,16 +32,13 @@ class FromImagesConfig(Protocol):
     @property
     def out(self) -> str: ...
 
-    @property
-    def copies(self) -> int: ...
-
 
 class FromImagesWorker:
-    """A `predimem.jobs.tasks.Worker` that makes up to `copies` episodes of each.
+    """A `predimem.jobs.tasks.Worker` that makes some episodes of each.
 
     The first copy lies where `predimem datagen` looks for it, the others in folders of their own below `out`.
 
-    table: answers the front view of the empty table, uint8 [H, W, 3].
+    table(): the front view of the empty table, uint8 [H, W, 3], which is computed at the first call.
     """
 
     discarded_because = ""
@@ -54,14 +51,15 @@ class FromImagesWorker:
         config, began_s = self._config, time.perf_counter()
         source = load_episode(episode_path(config.sources, job.task, job.seed))
         rng = np.random.default_rng([job.seed, zlib.crc32(job.task.encode())])
-        made = self.made_of(source, config.copies, rng)
+        made = self.made_of(source, rng)
         for number, episode in enumerate(made, 1):
             folder = config.out if number == 1 else f"{config.out}/copy_{number}"
             save_episode(episode_path(folder, job.task, job.seed), episode)
         cause = "" if made else self.discarded_because
         return Outcome(job.task, job.seed, bool(made), cause, len(source), round(time.perf_counter() - began_s, 3))
 
-    def made_of(self, source: Episode, copies: int, rng: np.random.Generator) -> list[Episode]:
+    def made_of(self, source: Episode, rng: np.random.Generator) -> list[Episode]:
+        """The episodes that are made of one; none: it is discarded."""
         raise NotImplementedError
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
 """The planners and actors of RoboMME, each kind trained on the same episodes: `predimem train robomme`.
 
-RoboMME's motion planners are played for both. All other episodes of planners are made from the images of theirs.
+RoboMME's motion planners are played for both. All other episodes are made from the images of these.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class RobommeConfig:
     made: a name -> a config of episodes that are made from them (`sources`).
     planners: the name of its weights -> the recipe of its training. They share one vision tower.
     demonstrations: the config of the episodes that actors learn from; null where there are no actors.
-    mirrored: the config of more of them, which are made from the demonstrations; null: none.
+    mirrored: the config of further episodes for actors, which are made from the demonstrations; null: there are none.
     actors: the name of its weights -> the recipe of its training.
     out, workers: as in `RetrainConfig`.
     at_once: so many stages run side by side; a planner's training of these recipes takes one core.
@@ -55,7 +55,7 @@ class RobommeConfig:
             raise ConfigError("demonstrations: expected the config of the episodes that are mirrored, got null")
         for name in (PLAYED, ACTOR_DATA, MIRRORED):
             if name in self.made:
-                raise ConfigError(f"made: the name {name!r} is that of other episodes")
+                raise ConfigError(f"made: expected other names than those of its own stages, got {name!r}")
         for name in ("workers", "at_once"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name}: expected at least 1, got {getattr(self, name)}")

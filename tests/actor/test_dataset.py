@@ -116,22 +116,35 @@ def test_split_is_by_episode(tmp_path):
     assert len(train.episodes) == 8
 
 
+def in_both_cameras(seed):
+    """An episode whose cameras both have the target in view."""
+    episode = make_episode(seed)
+    assert episode.alternatives is not None
+    shown = np.repeat(episode.alternatives.pixels[:, :, :1], len(CAMERAS), axis=2)
+    return dataclasses.replace(episode, alternatives=dataclasses.replace(episode.alternatives, pixels=shown))
+
+
 def test_a_camera_that_is_missing_shows_no_target():
-    whole, lacking = make_episode(1000), make_episode(1001)
-    lacking = dataclasses.replace(lacking, images={CAMERAS[1]: lacking.images[CAMERAS[1]]})
+    whole, lacking = in_both_cameras(1000), in_both_cameras(1001)
+    lacking = dataclasses.replace(lacking, images={CAMERAS[0]: lacking.images[CAMERAS[0]]})
     frames = FrameSet([whole, lacking], CAMERAS, HORIZON, 128)
     draw = frames.draw(np.random.default_rng(0), SamplingConfig(idle_share=0.0, hold_share=0.0, instruction_share=0.0))
-    pixels = draw.pixels.reshape(len(draw.frames), -1, 2, 2)[:, :, 0]
+    pixels = draw.pixels.reshape(len(draw.frames), -1, 2, 2)
     assert {e for e, _ in draw.frames} == {0, 1}
     for (e, _), shown in zip(draw.frames, pixels, strict=True):
-        assert (np.isfinite(shown) if e == 0 else np.isnan(shown)).all()
+        assert np.isfinite(shown[:, 0]).all() and (np.isfinite(shown[:, 1]) if e == 0 else np.isnan(shown[:, 1])).all()
 
 
 def test_episodes_of_one_scene_are_held_out_together(tmp_path):
-    roots = [save_episodes(tmp_path / name, range(1000, end)) for name, end in (("first", 1006), ("again", 1009))]
+    roots = [save_episodes(tmp_path / name, range(1000, end)) for name, end in (("first", 1006), ("again", 1008))]
+    save_episode(episode_path(tmp_path / "again", "Zebra", 1000), dataclasses.replace(make_episode(1000), task="Zebra"))
     train, val = load_frame_sets(roots, CONFIG, val_every=4)
-    assert [e.seed for e in val.episodes] == [1000, 1004, 1000, 1004, 1008]
-    assert {e.seed for e in train.episodes} == {1001, 1002, 1003, 1005, 1006, 1007}
+    assert [(e.task, e.seed) for e in val.episodes] == [("Squares", seed) for seed in (1000, 1004, 1000, 1004)] + [
+        ("Zebra", 1000)
+    ]
+    assert [e.seed for e in train.episodes] == [1001, 1002, 1003, 1005, 1001, 1002, 1003, 1005, 1006, 1007]
+    with pytest.raises(ValueError, match=r"holds 9 scenes .* in 15 episodes; a validation split needs at least 10"):
+        load_frame_sets(roots, CONFIG, val_every=10)
 
 
 @pytest.mark.parametrize("size", [128, 64])

@@ -96,9 +96,9 @@ def test_one_planner_alone_needs_the_data(config: RobommeConfig) -> None:
     ("changes", "message"),
     [
         ({"planners": {}}, "at least one of planners"),
-        ({"made": {"played": "configs/datagen_robomme_moved.yaml"}}, "'played' is that of"),
-        ({"made": {"actor-data": "configs/datagen_robomme_moved.yaml"}}, "'actor-data' is that of"),
-        ({"made": {"mirrored": "configs/datagen_robomme_moved.yaml"}}, "'mirrored' is that of"),
+        ({"made": {"played": "configs/datagen_robomme_moved.yaml"}}, "of its own stages, got 'played'"),
+        ({"made": {"actor-data": "configs/datagen_robomme_moved.yaml"}}, "of its own stages, got 'actor-data'"),
+        ({"made": {"mirrored": "configs/datagen_robomme_moved.yaml"}}, "of its own stages, got 'mirrored'"),
         ({"demonstrations": None}, "demonstrations: expected the config of the episodes that actors learn"),
         (
             {"demonstrations": None, "actors": {}},

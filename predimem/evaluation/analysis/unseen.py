@@ -16,6 +16,7 @@ from predimem.envs.arena.unseen.conditions import CONDITIONS, PLAIN
 from predimem.evaluation.analysis.compact import episodes_of
 from predimem.evaluation.analysis.counts import Count, read_json_results
 from predimem.evaluation.analysis.metrics import Difference, Paired, mcnemar, paired_difference
+from predimem.evaluation.run.migrations import modern_agent
 
 Episode = tuple[str, int]  # task and seed
 
@@ -103,7 +104,11 @@ def _records(results: dict[str, Any], path: Path) -> Iterator[dict[str, Any]]:
 def _check_same(made_with: dict[str, Any], results: dict[str, Any], agent: str, path: Path) -> None:
     """Raises ValueError unless this agent's earlier episodes were made with the same."""
     provenance = results.get("provenance", {})
-    own = {"version": results.get("benchmark_version"), "agent": provenance.get("agent_configs", {}).get(agent)}
+    config = provenance.get("agent_configs", {}).get(agent)
+    own = {
+        "version": results.get("benchmark_version"),
+        "agent": None if config is None else modern_agent(config),
+    }
     before = made_with.setdefault(agent, own)
     if before != own:
         changed = ", ".join(differences(before, own))

@@ -18,7 +18,7 @@ from predimem.agent.baselines import (
     PlannedAgent,
     RandomAgent,
 )
-from predimem.agent.clock import SimulatedClock, TimeConfig
+from predimem.agent.clock import SimulatedClock
 from predimem.agent.config import INSTRUCTION, NO_MEMORY, ORACLE, AgentConfig, is_remote
 from predimem.agent.dual_system import DualSystemAgent
 from predimem.agent.own_planner import make_own_planner, memory_of
@@ -88,7 +88,16 @@ class AgentFactory:
             time = replace(time, s1_latency_steps=0)  # experts answer for the very step that they are asked at
         policy = self._scripted(config, environment) if config.is_scripted else self._policy(config)
         planner, memory = self._planner_and_memory(config)
-        agent: PlannedAgent = self._dual_system(config, planner, memory, policy, environment, time)
+        options = self._config.agent
+        if config.confirm_plans is not None:
+            options = replace(options, confirm_plans=config.confirm_plans)
+        clock = time.make_clock(environment.control_hz)
+        if isinstance(planner, InstructionPlanner) and isinstance(clock, SimulatedClock):
+            clock = SimulatedClock(clock.s1_latency_steps, 0)  # there is no S2 to wait for
+        worker = PlannerWorker(planner, clock)
+        agent: PlannedAgent = DualSystemAgent(
+            make_memory(memory), worker, policy, clock, environment.hold_action, options
+        )
         if isinstance(planner, OracleSubtasks):
             agent = OracleSubtaskAgent(agent, planner, self._true_subtask(environment))
         reset = getattr(policy, "reset", None)
@@ -104,24 +113,6 @@ class AgentFactory:
         planner = self._planner(config.planner)
         spec = changed_spec(planner.spec, config.memory, config.prompt)
         return planner if spec.prompt == planner.spec.prompt else planner.with_spec(spec), spec.memory
-
-    def _dual_system(
-        self,
-        config: AgentConfig,
-        planner: Planner,
-        memory: MemoryConfig,
-        policy: Policy,
-        environment: Any,
-        time: TimeConfig,
-    ) -> DualSystemAgent:
-        clock = time.make_clock(environment.control_hz)
-        if isinstance(planner, InstructionPlanner) and isinstance(clock, SimulatedClock):
-            clock = SimulatedClock(clock.s1_latency_steps, 0)  # there is no S2 to wait for
-        worker = PlannerWorker(planner, clock)
-        options = self._config.agent
-        if config.confirm_plans is not None:
-            options = replace(options, confirm_plans=config.confirm_plans)
-        return DualSystemAgent(make_memory(memory), worker, policy, clock, environment.hold_action, options)
 
     def _scripted(self, config: AgentConfig, environment: Any) -> Policy:
         return load_expert(self._check_scripted(config))(environment, config)

@@ -9,17 +9,15 @@ import numpy as np
 import pytest
 
 from datagen.command import KINDS, make_worker
-from datagen.demos.edited_robomme import Edit
 from datagen.demos.mirrored_robomme import MirroredRobommeConfig, mirrored, mirrored_joints
 from predimem.core.episode_folder import episode_path, load_episodes
 from predimem.core.episode_writer import save_episode
 from predimem.core.frames import Frames
 from predimem.envs.arena.robot.arm import Arm
-from predimem.jobs.tasks import Job
 from tests.datagen.demos.test_edited_robomme import GREEN, RED, episode
 from tests.datagen.experts import arena
 
-SWAPPED = Edit(True, (2, 1, 0))  # red and blue
+SWAPPED = (2, 1, 0)  # red and blue
 
 
 def source():
@@ -68,22 +66,27 @@ def test_the_arm_is_its_own_mirror_image() -> None:
 
 def test_the_worker_mirrors_each_episode_once(tmp_path: Path) -> None:
     sources, out = tmp_path / "noisy", tmp_path / "mirrored"
-    save_episode(episode_path(sources, "ButtonUnmask", 1000), source())
-    save_episode(episode_path(sources, "StopCube", 1000), replace(source(), task="StopCube"))
+    one_row = episode("PickHighlight", {(3, 5): RED, (3, 9): RED}, [(3, 5), (3, 9)])
+    for made in (source(), *(replace(source(), task=task) for task in ("StopCube", "BinFill")), one_row):
+        save_episode(episode_path(sources, made.task, 1000), made)
     config = MirroredRobommeConfig(sources=str(sources), out=str(out))
     assert KINDS["mirrored_robomme"] is MirroredRobommeConfig
-    assert config.jobs() == [Job("ButtonUnmask", 1000)], "StopCube is played by the clock, and not mirrored"
-    assert make_worker(config.for_workers()).play(config.jobs()[0]).kept
-    (made,) = load_episodes(out)
-    assert made.seed == 1000 and made.metadata["edit"]["mirrored"]
-    assert sorted(made.metadata["edit"]["channels"]) == [0, 1, 2]
+    worker, jobs = make_worker(config.for_workers()), {job.task: job for job in config.jobs()}
+    assert set(jobs) == {"ButtonUnmask", "BinFill", "PickHighlight"}, "StopCube is none that can be mirrored"
+    outcomes = {task: worker.play(job) for task, job in jobs.items()}
+    assert not outcomes["PickHighlight"].kept and outcomes["PickHighlight"].cause.endswith("in another order")
+    binned, unmasked = load_episodes(out)
+    assert [one.task for one in (binned, unmasked)] == ["BinFill", "ButtonUnmask"]
+    assert unmasked.seed == 1000 and unmasked.metadata["edit"]["mirrored"]
+    assert binned.metadata["edit"]["channels"] == [0, 1, 2], "BinFill takes colours in an order of its own"
+    assert binned.instruction == source().instruction
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (1, 2, 0)])
 def test_twice_mirrored_is_the_first(order: tuple[int, int, int]) -> None:
-    there = mirrored(source(), Edit(True, order))
-    inverse = tuple(int(k) for k in np.argsort(order))
-    back = mirrored(there, Edit(True, inverse))
+    there = mirrored(source(), order)
+    first, second, third = np.argsort(order).tolist()
+    back = mirrored(there, (first, second, third))
     np.testing.assert_allclose(back.state, source().state, atol=1e-6)
     np.testing.assert_array_equal(back.images["base_camera"][0], source().images["base_camera"][0])
     assert back.subtasks == source().subtasks and back.instruction == source().instruction

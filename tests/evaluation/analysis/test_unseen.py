@@ -82,6 +82,21 @@ def test_what_does_not_belong_together_is_refused(tmp_path: Path, changes: dict[
         read_outcomes([first, results(tmp_path / "second.json", {"camera": OUTCOMES["camera"]}, **changes)])
 
 
+def test_an_option_that_came_between_two_files_is_no_difference(tmp_path: Path) -> None:
+    agent = {"planner": "oracle", "actor": "skills"}
+    paths = [
+        results(tmp_path / f"{name}.json", {name: OUTCOMES[name]}, provenance={"agent_configs": {"ours": config}})
+        for name, config in (("plain", agent), ("camera", agent | {"confirm_plans": None}))
+    ]
+    assert [row.condition for row in rows_of(read_outcomes(paths))] == ["plain", "camera"]
+    other = agent | {"confirm_plans": 2}
+    third = results(
+        tmp_path / "x.json", {"instructions": OUTCOMES["plain"]}, provenance={"agent_configs": {"ours": other}}
+    )
+    with pytest.raises(ValueError, match=r"agent.confirm_plans \(was null, is 2\)"):
+        read_outcomes([*paths, third])
+
+
 def test_files_without_episodes_are_refused(tmp_path: Path) -> None:
     (tmp_path / "no.json").write_text("[]")
     with pytest.raises(ValueError, match=r"no.json: expected the results\.json of an evaluation"):
