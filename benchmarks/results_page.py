@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.mikasa_table import Counts, counts_of, rate, table
+from benchmarks.robomme_table import LEARNED as ROBOMME_LEARNED
 from benchmarks.robomme_table import SKILLS as ROBOMME_SKILLS
 from benchmarks.robomme_table import table as robomme_table
 from predimem.evaluation.analysis.compact import episodes_of
@@ -260,6 +261,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "mikasa-sequences": lambda: table(counts_in("mikasa_sequences", "mikasa_sequences_oracle"), MIKASA_SEQUENCES),
     "robomme": lambda: robomme_table(counts_of(results_of("robomme"))),
     "robomme-pairs": lambda: pairs([(("robomme", ROBOMME_SKILLS[1]), ("robomme", one)) for one in ROBOMME_SKILLS[2:]]),
+    "robomme-learned": lambda: robomme_table(counts_in("robomme_learned", "robomme_learned_oracle"), ROBOMME_LEARNED),
     "latencies": lambda: study("arena_studies", "S2's latency, s", LATENCIES),
 }
 
