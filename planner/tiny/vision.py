@@ -9,6 +9,7 @@ labels and no knowledge of the task; two training-only aids, which are off by de
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -21,7 +22,7 @@ from torch import Tensor, nn
 from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLVisionModel
 
 from planner.tiny.vision_config import VisionConfig
-from planner.tiny.vision_features import cells, levels, linear_probe, unit_scale
+from planner.tiny.vision_features import cell_grid, levels, linear_probe, unit_scale
 from planner.tiny.vision_readout import StepLabels, StepReadout
 from planner.tiny.vision_scenes import SceneLabels, SceneReadout, Scenes
 from planner.tiny.vision_targets import CellTargets, fit_palette
@@ -68,7 +69,7 @@ def pretrain_tower(
         CellReadout(vision.out_hidden_size, len(palette), config.spot_weight) for _ in range(levels(vision))
     )
     if labels is not None:
-        features = labels.cameras * levels(vision) * cells(vision, frames) * vision.out_hidden_size
+        features = labels.cameras * levels(vision) * math.prod(cell_grid(vision, frames)) * vision.out_hidden_size
         readouts.append(StepReadout(features, labels))
     if scenes is not None:
         readouts.append(scene_readout(vision, frames, scenes[0].labels))
@@ -111,4 +112,4 @@ def _load_tower(tower: Qwen3VLVisionModel, config: VisionConfig, folder: Path) -
 
 def scene_readout(vision: Any, frames: np.ndarray, labels: SceneLabels) -> SceneReadout:
     """A fresh one. vision: the tower's config. frames: [N, H, W, 3]."""
-    return SceneReadout(vision.out_hidden_size, levels(vision), cells(vision, frames), labels)
+    return SceneReadout(vision.out_hidden_size, levels(vision), cell_grid(vision, frames), labels)

@@ -100,7 +100,7 @@ def levels(vision: Any) -> int:
     return 1 + len(vision.deepstack_visual_indexes)
 
 
-def cells(vision: Any, frames: np.ndarray) -> int:
-    """How many tokens an image has."""
+def cell_grid(vision: Any, frames: np.ndarray) -> tuple[int, int]:
+    """How many rows and columns of tokens an image has."""
     cell = vision.patch_size * vision.spatial_merge_size
-    return (frames.shape[1] // cell) * (frames.shape[2] // cell)
+    return frames.shape[1] // cell, frames.shape[2] // cell

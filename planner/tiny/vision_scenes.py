@@ -96,7 +96,7 @@ def scenes_of(
     crop: as `PromptConfig.crop`; what lies outside is not seen.
 
     Raises ValueError for episodes without facts or with facts about other steps, for things that `known` does not
-    number, and for a crop that is not square.
+    number, and for a crop that gives cameras images of different sizes.
     """
     crop = crop or {}
     facts = [_cropped_facts(_facts(episode), list(episode.images), crop) for episode in episodes]
@@ -121,11 +121,11 @@ def scenes_of(
             row += 1
     mat_pixels = torch.from_numpy(np.concatenate([f.mat_pixels[:, columns] for f in facts]))
     shown = ~mat_pixels[..., 0].isnan().all(1)
-    size = cropped(episodes[0].images[cameras[0]][0], cameras[0], crop).shape
-    if size[0] != size[1]:
-        raise ValueError(
-            f"vision.scenes needs square images, and prompt.crop leaves {size[0]} x {size[1]} of {cameras[0]}"
-        )
+    sizes = {camera: cropped(episodes[0].images[camera][0], camera, crop).shape for camera in cameras}
+    size = sizes[cameras[0]]
+    if len(set(sizes.values())) > 1:
+        shown = ", ".join(f"{height} x {width} px of {camera}" for camera, (height, width, _) in sizes.items())
+        raise ValueError(f"vision.scenes needs images of one size, and prompt.crop leaves {shown}")
     images = np.empty((steps * len(cameras), *size), np.uint8)
     at = 0
     for episode in episodes:
@@ -178,13 +178,14 @@ class SceneReadout(nn.Module):
 
     width: the size of one merger's features.
     levels: how many mergers there are.
-    cells: how many cells an image has, a square number.
+    grid: how many rows and columns of cells an image has.
     """
 
-    def __init__(self, width: int, levels: int, cells: int, labels: SceneLabels, hidden: int = 256):
+    def __init__(self, width: int, levels: int, grid: tuple[int, int], labels: SceneLabels, hidden: int = 256):
         super().__init__()
-        cameras, joints = labels.cameras, labels.openings.shape[1]
+        cameras, joints, cells = labels.cameras, labels.openings.shape[1], math.prod(grid)
         features, self._shape = width * levels * cells * cameras, (levels, cameras, cells, width)
+        self.grid = grid
         self.in_cell = nn.Sequential(
             nn.Linear(levels * width, hidden // 2), nn.GELU(), nn.Linear(hidden // 2, 3 * len(labels.objects))
         )
@@ -232,7 +233,8 @@ class SceneReadout(nn.Module):
         if moved is not None:
             pixels, mat_pixels = pixels + moved[:, None], mat_pixels + moved
         seen = labels.seen[index].float()
-        found, placed = _cell_errors(said["in_cell"], _by_name(object, pixels, mat_pixels, len(labels.objects)))
+        where = _by_name(object, pixels, mat_pixels, len(labels.objects))
+        found, placed = _cell_errors(said["in_cell"], where, self.grid)
         return (
             cell_weight * found
             + placed
@@ -273,7 +275,7 @@ def scene_report(readout: SceneReadout, features: Tensor, labels: SceneLabels) -
         "mat": _mean(mat),
         "held": _mean(said["held"].argmax(-1) == labels.held),
         "held_where_something_is": _mean((said["held"].argmax(-1) == labels.held)[labels.held > 0]),
-        "in_cell": _mean(_named_first(said["in_cell"], where)),
+        "in_cell": _mean(_named_first(said["in_cell"], where, readout.grid)),
         "seen": _mean(((said["seen"] > 0) == labels.seen)[real]),
         "position_error": _mean(position[~position.isnan()]),
         "opening_error": _mean((said["openings"] - labels.openings).abs()),
@@ -290,21 +292,27 @@ def _by_name(object: Tensor, pixels: Tensor, mat_pixels: Tensor, names: int) -> 
     return where
 
 
-def _inside(where: Tensor, cells: int) -> Tensor:
-    """bool [B, C, cells, K]: whether the middle of a thing is in a cell."""
-    side = math.isqrt(cells)
-    column, row = (where.nan_to_num(-1.0) * side).floor()[:, :, None].unbind(-1)
-    cell = torch.arange(cells)[:, None]
-    return (row == cell // side) & (column == cell % side)
+def _in_cells(where: Tensor, grid: tuple[int, int]) -> Tensor:
+    """Places in the unit of cells: (column, row). where: [..., 2], (u, v) in fractions of the image; NaN is outside."""
+    rows, columns = grid
+    return where.nan_to_num(-1.0) * torch.tensor([columns, rows])
 
 
-def _cell_errors(said: Tensor, where: Tensor) -> tuple[Tensor, Tensor]:
+def _inside(where: Tensor, grid: tuple[int, int]) -> Tensor:
+    """bool [B, C, cells, K]: whether the middle of a thing is in a cell. where: as in `_cell_errors`."""
+    rows, columns = grid
+    column, row = _in_cells(where, grid).floor()[:, :, None].unbind(-1)
+    cell = torch.arange(rows * columns)[:, None]
+    return (row == cell // columns) & (column == cell % columns)
+
+
+def _cell_errors(said: Tensor, where: Tensor, grid: tuple[int, int]) -> tuple[Tensor, Tensor]:
     """Of whether things are in cells, and of where in them.
 
     said: [B, C, cells, K, 3]; where: [B, C, K, 2], fractions of the image, NaN where a thing is not seen.
     """
-    inside = _inside(where, said.shape[2])
-    scaled = where.nan_to_num(-1.0) * math.isqrt(said.shape[2])
+    inside = _inside(where, grid)
+    scaled = _in_cells(where, grid)
     offset = (scaled - scaled.floor())[:, :, None].expand(-1, -1, said.shape[2], -1, -1)
     known = inside[..., None].expand_as(offset)
     found = F.binary_cross_entropy_with_logits(
@@ -313,9 +321,9 @@ def _cell_errors(said: Tensor, where: Tensor) -> tuple[Tensor, Tensor]:
     return found, ((said[..., 1:] - offset) ** 2 * known).sum() / known.sum().clamp(min=1)
 
 
-def _named_first(said: Tensor, where: Tensor) -> Tensor:
+def _named_first(said: Tensor, where: Tensor, grid: tuple[int, int]) -> Tensor:
     """bool [things]: for each thing that is seen, whether its cell names it first. As in `_cell_errors`."""
-    inside = _inside(where, said.shape[2])
+    inside = _inside(where, grid)
     inside[..., 0] = False  # the mat
     return (said[..., 1:, 0].argmax(-1) + 1)[..., None].eq(torch.arange(said.shape[3]))[inside]
 

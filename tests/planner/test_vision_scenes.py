@@ -88,7 +88,7 @@ def test_a_crop_shows_a_part_of_each_image_and_where_things_are_in_it() -> None:
         [episode], CAMERAS, crop={"base_camera": (0.5, 0.5, 1.0, 1.0), "hand_camera": (0.5, 0.5, 1.0, 1.0)}
     )
     assert without.labels.place[0].tolist() == [UNKNOWN, UNKNOWN]
-    with pytest.raises(ValueError, match="needs square images"):
+    with pytest.raises(ValueError, match="32 x 64 px of base_camera, 64 x 64 px of hand_camera"):
         scenes_of([episode], CAMERAS, crop={"base_camera": (0.0, 0.0, 1.0, 0.5)})
 
 
@@ -100,7 +100,7 @@ def test_episodes_without_facts_are_refused() -> None:
 def test_a_shift_moves_where_things_are() -> None:
     labels = scenes().labels
     torch.manual_seed(0)
-    readout, features, index = SceneReadout(3, 1, 4, labels), torch.zeros(1, 24), torch.tensor([0])
+    readout, features, index = SceneReadout(3, 1, (2, 2), labels), torch.zeros(1, 24), torch.tensor([0])
     losses = [float(readout.loss(features, labels, index, 4.0, torch.full((1, 2, 2), by))) for by in (0.0, 0.3)]
     assert losses[0] == pytest.approx(float(readout.loss(features, labels, index, 4.0)))
     assert losses[0] != pytest.approx(losses[1])
@@ -122,7 +122,7 @@ def test_a_tower_learns_from_scenes(processor, tmp_path) -> None:
 
 def test_a_report_of_what_is_not_there_has_no_figures() -> None:
     data = scenes_of([scene_episode(1, "red", "left")], CAMERAS)
-    report = scene_report(SceneReadout(3, 1, 4, data.labels), torch.zeros(len(data.labels), 24), data.labels)
+    report = scene_report(SceneReadout(3, 1, (2, 2), data.labels), torch.zeros(len(data.labels), 24), data.labels)
     assert report["mat_where_seen"] is None and report["by_place"].keys() == {"left"}
 
 
@@ -132,10 +132,20 @@ def test_a_thing_is_in_the_cell_of_its_middle() -> None:
     where[0, 0, 1] = torch.tensor([0.75, 0.25])  # the upper right of four cells, in its middle
     said = torch.full((1, 1, 4, 2, 3), -20.0)
     said[0, 0, 1, 1] = torch.tensor([20.0, 0.5, 0.5])
-    errors = {by: [float(error) for error in _cell_errors(said, where + by)] for by in (0.0, 0.1, -0.3)}
+    errors = {by: [float(error) for error in _cell_errors(said, where + by, (2, 2))] for by in (0.0, 0.1, -0.3)}
     assert errors[0.0] == pytest.approx([0.0, 0.0], abs=1e-6)
     assert errors[0.1] == pytest.approx([0.0, 0.04], abs=1e-5)  # offset (0.7, 0.7)
     assert errors[-0.3][0] > 1.0
+
+
+def test_a_wide_image_has_more_columns_than_rows() -> None:
+    where = torch.full((1, 1, 2, 2), torch.nan)
+    where[0, 0, 1] = torch.tensor([0.7, 0.75])  # of 2 x 4 cells in the lower row, the third column
+    said = torch.full((1, 1, 8, 2, 3), -20.0)
+    said[0, 0, 6, 1] = torch.tensor([20.0, 0.8, 0.5])
+    assert [float(error) for error in _cell_errors(said, where, (2, 4))] == pytest.approx([0.0, 0.0], abs=1e-5)
+    assert _named_first(said, where, (2, 4)).tolist() == [True]
+    assert _cell_errors(said, where, (4, 2))[0] > 1.0
 
 
 def test_a_cell_names_the_thing_whose_middle_it_holds() -> None:
@@ -145,6 +155,6 @@ def test_a_cell_names_the_thing_whose_middle_it_holds() -> None:
     said[0, 0, :, 1, 0] = 1.0  # every cell names the first thing, and two of them another one:
     said[0, 0, 2, 2, 0] = 2.0
     said[0, 0, 0, 2, 0] = 2.0
-    assert _named_first(said, where).tolist() == [True, True]
+    assert _named_first(said, where, (2, 2)).tolist() == [True, True]
     said[0, 0, 1, 2, 0] = 2.0
-    assert _named_first(said, where).tolist() == [False, True]
+    assert _named_first(said, where, (2, 2)).tolist() == [False, True]
