@@ -65,10 +65,6 @@ class TrainConfig:
             )
         if self.base.pretrained is not None and self.vision is not None:
             raise ValueError("vision pretraining is for a tiny base: set vision: null for a pretrained one")
-        if self.prompt.crop and self.vision is not None and self.vision.scenes is not None:
-            raise ValueError(
-                "vision.scenes says where things are in whole images: leave out prompt.crop, or the scenes"
-            )
         if self.base.pretrained is not None and self.continue_from is not None:
             raise ValueError("base.pretrained and continue_from both say where to start from: give one of them")
         if self.feature_table and self.vision is None and self.base.pretrained is None:
