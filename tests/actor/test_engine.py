@@ -83,6 +83,7 @@ def test_openvino_is_plain(name: str, noise: torch.Tensor):
         make_sampler(model, STEPS, EngineConfig("openvino"), "cuda")
 
 
+@pytest.mark.slow
 def test_openvino_in_bfloat16_is_near(name: str, noise: torch.Tensor):
     """With a program for each length of prompts. On a processor without bfloat16 it computes in float32."""
     pytest.importorskip("openvino", reason="OpenVINO is optional: pip install 'predimem[fast]'")
@@ -196,8 +197,15 @@ def test_compiled_kernels_are_plain(noise: torch.Tensor):
     torch.testing.assert_close(sampler.sample(inputs, noise), plain, atol=FLOAT32, rtol=0)
 
 
-@pytest.mark.parametrize("kind", ["fused", "openvino"])
-@pytest.mark.parametrize("actor", ["actor", "arena-actor"])
+@pytest.mark.parametrize(
+    ("actor", "kind"),
+    [
+        ("actor", "fused"),
+        ("actor", "openvino"),
+        ("arena-actor", "fused"),
+        pytest.param("arena-actor", "openvino", marks=pytest.mark.slow),
+    ],
+)
 def test_the_shipped_actors_do_the_same_with_any_engine(actor: str, kind: str):
     if kind == "openvino":
         pytest.importorskip("openvino", reason="OpenVINO is optional: pip install 'predimem[fast]'")

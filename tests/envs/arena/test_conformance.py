@@ -20,13 +20,20 @@ from tests.envs.arena.playing import hold_still, play, random_actions
 INFO = {"success", "fail", "stage", "pours", "clipped_actions", "elapsed_steps"}
 ACTIONS = {"pd_ee_delta_pose": 7, "pd_joint_pos": 8}
 FIRST_OF_CATEGORY = [next(task for task in TASKS if task.category == category) for category in CATEGORIES]
+QUICK = {*(task.task_id for task in FIRST_OF_CATEGORY), 10, 16, 19, 22}  # with mugs, a drainer, a shelf, the microwave
 
 
 def make(task: Task, **kwargs: Any) -> gymnasium.Env:
     return gymnasium.make(task.env_id, **kwargs)
 
 
-@pytest.fixture(scope="module", params=TASKS, ids=lambda task: f"{task.task_id}-{task.name}")
+def params() -> list[Any]:
+    """All tasks; those that need not be tried each time are slow."""
+    marks = {True: (), False: pytest.mark.slow}
+    return [pytest.param(task, id=f"{task.task_id}-{task.name}", marks=marks[task.task_id in QUICK]) for task in TASKS]
+
+
+@pytest.fixture(scope="module", params=params())
 def env(request: pytest.FixtureRequest) -> Iterator[gymnasium.Env]:
     """One environment a task, with the default options, for all tests of this module."""
     torch.set_num_threads(1)
