@@ -257,7 +257,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "capacities": lambda: study("arena_studies", "keyframes", CAPACITIES),
     "remember-color": lambda: table(counts_in("remember_color", "remember_color_ablations"), REMEMBER_COLOR),
     "harness": harness,
-    "mikasa-touch": lambda: table(counts_in("mikasa_touch", "mikasa_touch_oracle", "mikasa_touch_expert"), MIKASA_TOUCH),
+    "mikasa-touch": lambda: table(
+        counts_in("mikasa_touch", "mikasa_touch_oracle", "mikasa_touch_expert"), MIKASA_TOUCH
+    ),
     "mikasa-sequences": lambda: table(counts_in("mikasa_sequences", "mikasa_sequences_oracle"), MIKASA_SEQUENCES),
     "robomme": lambda: robomme_table(counts_of(results_of("robomme"))),
     "robomme-pairs": lambda: pairs([(("robomme", ROBOMME_SKILLS[1]), ("robomme", one)) for one in ROBOMME_SKILLS[2:]]),
