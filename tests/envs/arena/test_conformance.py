@@ -29,8 +29,10 @@ def make(task: Task, **kwargs: Any) -> gymnasium.Env:
 
 def params() -> list[Any]:
     """All tasks; those that need not be tried each time are slow."""
-    marks = {True: (), False: pytest.mark.slow}
-    return [pytest.param(task, id=f"{task.task_id}-{task.name}", marks=marks[task.task_id in QUICK]) for task in TASKS]
+    return [
+        pytest.param(task, id=f"{task.task_id}-{task.name}", marks=() if task.task_id in QUICK else pytest.mark.slow)
+        for task in TASKS
+    ]
 
 
 @pytest.fixture(scope="module", params=params())
