@@ -184,7 +184,6 @@ class SampleMaker:
             raise DatasetError("no episodes to make training data from")
         for episode in episodes:
             refuse_evaluation_seed(episode.seed, episode.task)
-        self._episodes = list(episodes)
         self._memory = memory
         self._config = config
         self._by_task = _by_task(episodes)
@@ -193,6 +192,7 @@ class SampleMaker:
         self._groups = [_by_metadata(group, config.metadata_shares) for group in groups]
         self._goals = _goals_by_task(episodes)
         self._branch_points = branch_points(episodes)
+        self._told_the_same = _by_instruction(episodes)
         self._paraphrases = read_paraphrases(Path(config.paraphrases)) if config.paraphrases else {}
         self._cues = [(e, step) for e in episodes for step in self._cue_steps(e)]
 
@@ -291,10 +291,11 @@ class SampleMaker:
 
     def _with_other_memory(self, sample: Sample, rng: random.Random) -> Sample:
         own = sample.episode
-        others = [e for e in self._episodes if e is not own and (e.task, e.instruction) == (own.task, own.instruction)]
-        if not others:
+        alike, place = self._told_the_same[id(own)]
+        if len(alike) == 1:
             return sample
-        other, parted = rng.choice(others), self._config.counterfactual_steps
+        drawn = rng.randrange(len(alike) - 1)  # of all but its own
+        other, parted = alike[drawn + (drawn >= place)], self._config.counterfactual_steps
         if self._memory.implementation is not None:  # what it would have kept of the other episode, it alone knows
             return with_replayed_memory(sample, other, parted, lambda: self._replay(other, rng))
         return with_memory_of(sample, other, parted, self._config.step_grid)
@@ -335,6 +336,14 @@ def _by_task(episodes: Sequence[Episode]) -> dict[str, list[Episode]]:
     for episode in episodes:
         groups.setdefault(episode.task, []).append(episode)
     return groups
+
+
+def _by_instruction(episodes: Sequence[Episode]) -> dict[int, tuple[list[Episode], int]]:
+    """For each episode, by its identity: those of its task and instruction, and which of them it is."""
+    groups: dict[tuple[str, str], list[Episode]] = {}
+    for episode in episodes:
+        groups.setdefault((episode.task, episode.instruction), []).append(episode)
+    return {id(episode): (group, place) for group in groups.values() for place, episode in enumerate(group)}
 
 
 def _by_metadata(episodes: Sequence[Episode], shares: Mapping[str, float]) -> list[tuple[float, list[Episode]]]:

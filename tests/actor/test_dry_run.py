@@ -49,6 +49,7 @@ def test_what_a_training_would_refuse_is_refused(episodes: Path, tmp_path: Path)
         describe_training(replace(config, out=str(tmp_path / "new"), actor=actor))
 
 
+@pytest.mark.slow
 def test_ctrl_c_names_the_whole_command_to_go_on(episodes: Path, tmp_path: Path, recipe: Path) -> None:
     out = tmp_path / "my run"
     words = ["train", "actor", "--config", str(recipe), "--episodes", str(episodes), "--out", str(out)]

@@ -72,6 +72,9 @@ def test_fused_is_plain(name: str, noise: torch.Tensor):
         torch.testing.assert_close(fused, PlainSampler(model, STEPS).sample(seen, noise), atol=FLOAT32, rtol=0)
 
 
+@pytest.mark.parametrize(
+    "name", ["conv", *(pytest.param(name, marks=pytest.mark.slow) for name in ("siglip", "locate"))]
+)
 def test_openvino_is_plain(name: str, noise: torch.Tensor):
     pytest.importorskip("openvino", reason="OpenVINO is optional: pip install 'predimem[fast]'")
     model, inputs = make_model(name), inputs_of(name)
@@ -201,7 +204,7 @@ def test_compiled_kernels_are_plain(noise: torch.Tensor):
     ("actor", "kind"),
     [
         ("actor", "fused"),
-        ("actor", "openvino"),
+        pytest.param("actor", "openvino", marks=pytest.mark.slow),
         ("arena-actor", "fused"),
         pytest.param("arena-actor", "openvino", marks=pytest.mark.slow),
     ],

@@ -49,6 +49,7 @@ def trained(name: str, steps: int) -> Head:
     return train_head(LESSONS, 2, HEADS[name], HeadTraining(steps=steps, batch=8, decisions=4))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bank", "bank-novelty", "gru"])
 def test_heads_with_a_memory_learn_to_recall(name: str) -> None:
     assert answers(trained(name, 200)) == [True] * 4

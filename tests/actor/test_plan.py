@@ -35,6 +35,7 @@ def test_what_is_held_is_counted():
     assert adapted.weights > weights and adapted.gradients < trained / 2
 
 
+@pytest.mark.slow
 def test_activations_are_those_that_autograd_keeps():
     """At least what is saved for the backward pass of so many frames; less where layers are computed again."""
     one, two = (activation_memory(PLAIN, frames) for frames in (1, 2))
@@ -56,6 +57,7 @@ def test_activations_are_those_that_autograd_keeps():
     assert flops_of_a_frame(again) > flops_of_a_frame(PLAIN) > 0
 
 
+@pytest.mark.slow
 def test_a_table_for_all_gpus():
     config = dataclasses.replace(PLAIN, sampling=dataclasses.replace(PLAIN.sampling, frames_per_batch=4))
     rows = [line.split("|")[1:4] for line in memory_table(config).splitlines() if line.startswith("| ")][2:]

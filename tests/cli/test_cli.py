@@ -127,6 +127,7 @@ def test_verify_actor_against_the_golden_tensors():
     assert result.stdout.count("max abs error") == 3
 
 
+@pytest.mark.slow
 @pytest.mark.needs("suite", "vulkan")
 def test_the_shipped_system_plays_asynchronously(tmp_path):
     """One episode of the default weights in SAPIEN, through to results, report and video."""

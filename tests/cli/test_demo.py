@@ -51,6 +51,7 @@ def test_a_finished_demo_is_kept_and_goes_on(played: Path) -> None:
     assert video.stat().st_mtime_ns == written
 
 
+@pytest.mark.slow
 def test_a_run_of_another_version_is_refused_and_kept_until_it_is_overwritten(played: Path, tmp_path: Path) -> None:
     out = shutil.copytree(played, tmp_path / "demo")
     journal = out / "lights/episodes.jsonl"

@@ -61,6 +61,7 @@ def test_the_example_is_an_environment_of_ours() -> None:
         env.step(np.array([np.nan]))
 
 
+@pytest.mark.slow
 def test_eval_plays_a_benchmark_of_ones_own(tmp_path: Path) -> None:
     command = [
         "eval",

@@ -101,6 +101,7 @@ def test_a_worker_that_dies_after_it_stored_is_not_asked_again(tmp_path: Path) -
     assert max(played(tmp_path).values()) == 1
 
 
+@pytest.mark.slow
 def test_a_job_that_hangs_is_stopped(tmp_path: Path) -> None:
     outcomes = run(tmp_path, JOBS[1:4], BackendConfig(timeout_s=2.0), hang_seed=1003)
     assert outcomes[1].report["deaths"] == ["was stopped after 2 s without an answer"] * 3

@@ -65,6 +65,7 @@ def test_nothing_is_found_where_nothing_is_wrong(place: str) -> None:
     assert faults(place, recent_window=3, recent_stride_steps=2) == ""
 
 
+@pytest.mark.slow
 def test_a_memory_with_earlier_sessions_keeps_the_contract() -> None:
     place = "memory_bank.retrieval:SessionMemory"
     assert faults(place, recent_window=2, options={"select": "uncapped"}) == ""

@@ -54,6 +54,7 @@ def test_the_number_of_frames_is_checked() -> None:
         UniformFrames(MemoryConfig(), frames=1)
 
 
+@pytest.mark.slow
 def test_the_contract_is_kept() -> None:
     found = list(check_memory(MemoryConfig(implementation=PLACE)))
     assert not [finding for finding in found if finding.fault]

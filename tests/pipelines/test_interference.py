@@ -59,6 +59,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return train_interference(config, lambda line: None, pool)
 
 
+@pytest.mark.slow
 def test_gate_and_planner_hold_on_sessions_of_other_seeds(trained: Path, tmp_path: Path) -> None:
     pool = EmbeddedPool(DrawnPool(tmp_path, split="evaluation"), 2, embed)
     gate, model = Gate.read(str(trained / "gate.json")), load_model(trained)

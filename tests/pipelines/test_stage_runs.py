@@ -84,6 +84,7 @@ def test_weights_are_placed_and_placed_again_when_they_are_lost(tmp_path: Path) 
         placed.write_text("altered")
 
 
+@pytest.mark.slow
 def test_in_the_background_of_a_script_a_later_stage_is_stopped_as_well(tmp_path: Path) -> None:
     """SIGINT is ignored there, and stages are stopped by it: none may inherit that."""
     first = make_stage(tmp_path, "first", "--help")

@@ -98,7 +98,8 @@ write_training_data(Path(sys.argv[2]), load_episodes(sys.argv[1]), PromptConfig(
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_it_goes_on_after_ctrl_c_and_after_a_crash(tmp_path, episodes, number):
     for episode in episodes:
         save_episode(episode_path(tmp_path / "episodes", episode.task, episode.seed), episode)

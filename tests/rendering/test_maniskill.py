@@ -30,6 +30,7 @@ def test_a_fine_grid_changes_nothing_but_the_order() -> None:
     assert {frozenset(map(tuple, merged[f])) for f in faces} == before
 
 
+@pytest.mark.slow
 @pytest.mark.needs("suite", "vulkan")
 def test_hiding_the_wrist_cameras_housing_leaves_stock_images_as_they_are() -> None:
     environment = MikasaEnvironment("RememberColor3-VLA-v0", "stock")

@@ -53,6 +53,7 @@ def test_a_process_that_was_started_meanwhile_keeps_nobody_waiting() -> None:
     assert float(done.stdout) < 30
 
 
+@pytest.mark.slow
 @pytest.mark.needs("vulkan")
 def test_an_environment_is_made_without_noise() -> None:
     code = "from predimem.envs.arena.registration import make; make(4, obs_mode='rgb', sim_backend='cpu').reset(seed=1)"

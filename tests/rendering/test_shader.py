@@ -27,10 +27,9 @@ def test_another_shader_is_left_alone() -> None:
     assert changed("gbuffer.frag", "#version 460\nvoid main() {}\n") is None
 
 
+@pytest.mark.slow
 @pytest.mark.needs("suite", "vulkan")
-@pytest.mark.parametrize(
-    "task", ["RememberColor9-VLA-v0", pytest.param("RememberShape9-VLA-v0", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("task", ["RememberColor9-VLA-v0", "RememberShape9-VLA-v0"])
 def test_images_are_the_same_to_the_last_bit(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
     maniskill.prepare()
     if vulkan.find_driver().kind == "gpu":

@@ -142,6 +142,7 @@ def test_the_shipped_system_from_its_first_image_to_its_last(page: Any, tmp_path
         wait(page, lambda: int(slider.input_value()) < int(slider.get_attribute("max")), "one image back")
 
 
+@pytest.mark.slow
 def test_a_key_is_asked_for_and_a_wrong_one_refused(page: Any, tmp_path: Path) -> None:
     file, asked = tmp_path / "key", []
     file.write_text(KEY)
@@ -173,6 +174,7 @@ def test_what_a_robot_sends_is_text(page: Any, tmp_path: Path) -> None:
         wait(page, lambda: loaded(page, ".cameras"), "the cameras' images")
 
 
+@pytest.mark.slow
 def test_an_unknown_task_is_shown_and_an_episode_that_ended_is_past(page: Any, tmp_path: Path) -> None:
     state = {"dir": str(tmp_path / "state")}
     with small_server(tmp_path, {"tasks": ["do it"]}, state=state) as server:
@@ -259,6 +261,7 @@ def test_a_live_episode_tells_its_times_answers_plots_and_why_a_keyframe_moved(p
         wait(page, lambda: page.locator("#live .trouble").count() == 1, "that it is slow, in the list")
 
 
+@pytest.mark.slow
 def test_a_past_episode_opens_at_the_step_of_a_link_and_is_downloaded(page: Any, tmp_path: Path) -> None:
     state = {"dir": str(tmp_path / "state"), "image_every_steps": 5}
     with small_server(tmp_path, state=state) as server:
@@ -289,6 +292,7 @@ def test_a_past_episode_opens_at_the_step_of_a_link_and_is_downloaded(page: Any,
         assert Path(download.value.path()).read_bytes()[:4] == b"RRF2"
 
 
+@pytest.mark.slow
 def test_what_is_not_kept_is_said(page: Any, tmp_path: Path) -> None:
     with small_server(tmp_path, {"own_memory": "tests.memory_bank.own_memories:Sound"}) as server:
         client = WebsocketClientPolicy("127.0.0.1", server.port)
@@ -304,6 +308,7 @@ def test_what_is_not_kept_is_said(page: Any, tmp_path: Path) -> None:
         wait(page, lambda: "No state and no actions" in words(page, ".motion"), "why there are no plots")
 
 
+@pytest.mark.slow
 def test_memory_is_searched_by_image_and_a_robot_shows_its_sessions(page: Any, tmp_path: Path) -> None:
     models = {"cameras": TOWER_CAMERAS, "side": 128, "own_memory": "tests.serving.support:gated_sessions"}
     state = {"dir": str(tmp_path / "state"), "embed": "arena-planner", "image_every_steps": 1000}

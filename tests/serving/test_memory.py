@@ -79,6 +79,7 @@ def test_threads_share_a_heap(tmp_path: Path) -> None:
         assert len(heaps) <= 2, heaps
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not memory._GNU, reason="the C library is not GNU's")
 def test_a_server_gives_free_memory_back(tmp_path: Path) -> None:
     """It begins with a heap of 64 MiB that is free but for small blocks in between."""
@@ -102,6 +103,7 @@ def test_a_refused_message_is_not_kept(tmp_path: Path) -> None:
         assert mib(server.process.pid, "VmHWM") - before < 50
 
 
+@pytest.mark.slow
 def test_episodes_leave_nothing_behind(tmp_path: Path) -> None:
     """In a process of its own: what tests before it have loaded and started would be counted too."""
     command = [sys.executable, "-m", "tests.serving.left_behind", str(tmp_path)]

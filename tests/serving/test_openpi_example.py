@@ -57,6 +57,7 @@ def module(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chunks", [False, True])
 def test_the_policy_survives_a_kill(module: ModuleType, tmp_path: Path, chunks: bool) -> None:
     port = free_port()

@@ -100,6 +100,7 @@ def test_a_kept_episode_has_the_words_of_s2_and_its_latencies(server: ServerProc
     assert "below its 20 Hz for" in past["slow"]
 
 
+@pytest.mark.slow
 @pytest.mark.needs("rerun")
 def test_a_recording_can_be_downloaded(server: ServerProcess, tmp_path: Path) -> None:
     from tests.serving.test_rerun import read, verify

@@ -62,7 +62,7 @@ def test_sigterm_while_the_models_are_loaded(tmp_path: Path) -> None:
         assert server.process.wait(60) == 0 and server.faults() == []
 
 
-@pytest.mark.parametrize("how", ["crash", "kill", "hang"])
+@pytest.mark.parametrize("how", ["crash", "kill", pytest.param("hang", marks=pytest.mark.slow)])
 def test_s1_goes_on_when_s2_is_lost(tmp_path: Path, how: str) -> None:
     """The planner's process ends by itself, is killed, or is stopped; it is reported and restarted."""
     with small_server(tmp_path, s2_process={"timeout_s": 6.0, "restart_s": 0.2}) as server:

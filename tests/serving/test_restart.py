@@ -67,6 +67,7 @@ def cycles(folder: Path, count: int) -> int:
     return len(known)
 
 
+@pytest.mark.slow
 def test_three_kills(tmp_path: Path) -> None:
     assert cycles(tmp_path, 3) >= 3
 
@@ -95,6 +96,7 @@ def test_a_restart_without_steps_goes_on_counting(tmp_path: Path) -> None:
         assert (anew["resumed"], anew["keyframe_steps"], anew["subtask"]) == (False, [], "")
 
 
+@pytest.mark.slow
 @pytest.mark.needs("postgres")
 def test_a_restart_with_a_database(tmp_path: Path, database: str) -> None:  # noqa: F811
     """As `predimem serve --store postgresql://...`: no folder, and another server goes on with the episode."""

@@ -141,6 +141,7 @@ def test_a_config_for_another_robot_is_refused_at_start(robot: dict[str, Any], w
         Engine(config, Served(RobotSpec(CAMERAS, (SIDE, SIDE), ARMS, ARMS), policy, None, MEMORY))
 
 
+@pytest.mark.slow
 def test_openpis_broker_makes_no_lunge(tmp_path: Path) -> None:
     """The whole way, from `predimem serve --actor DIR`: the broker plays what it gets, valid or not."""
     config = tmp_path / "serve.yaml"

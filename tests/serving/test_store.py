@@ -270,6 +270,7 @@ for step in range(12):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("journal", ["wal", "rollback"])
 def test_processes_share_a_folder(tmp_path: Path, journal: Literal["wal", "rollback"]) -> None:
     """Three write at once, and one of them is killed: what each was told to be kept is there."""

@@ -101,6 +101,7 @@ def check_a_page_that_nobody_reads_on(server: ServerProcess, client: socket.sock
         read_to_the_end(client)
 
 
+@pytest.mark.slow
 def test_pages_that_are_read_slowly_and_not_on(server: ServerProcess) -> None:
     with asked_for_the_status(server) as client:
         check_a_page_that_is_read_slowly(client)
@@ -131,7 +132,8 @@ def test_a_robot_that_does_not_read_its_reply_is_dropped(server: ServerProcess) 
     assert alive(server)
 
 
-@pytest.mark.parametrize("seconds", [3 * STALL_S, pytest.param(50.0, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [3 * STALL_S, 50.0])
 def test_a_message_that_comes_slowly_is_answered(server: ServerProcess, seconds: float) -> None:
     """Even one that takes so long that no ping can be answered meanwhile."""
     protocol = ClientProtocol(parse_uri("ws://localhost"))
@@ -175,6 +177,7 @@ def test_a_message_that_stops_in_the_middle_is_closed_with_the_reason(server: Se
     assert alive(server)
 
 
+@pytest.mark.slow
 def test_a_robot_that_says_nothing_between_messages_stays(server: ServerProcess) -> None:
     with raw(server) as robot:
         robot.recv()
@@ -184,6 +187,7 @@ def test_a_robot_that_says_nothing_between_messages_stays(server: ServerProcess)
             time.sleep(1.5 * STALL_S)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\nHost: localhost\r\n"], ids=["nothing", "half a head"])
 def test_a_client_that_does_not_say_what_it_wants(server: ServerProcess, said: bytes) -> None:
     with slow_socket(server) as client:
@@ -195,6 +199,7 @@ def test_a_client_that_does_not_say_what_it_wants(server: ServerProcess, said: b
     assert answer.endswith(f"no request came within {OPEN_S:g} s (limits.open_s)\n".encode())
 
 
+@pytest.mark.slow
 def test_time_in_which_the_server_stands_still_is_not_the_clients(server: ServerProcess) -> None:
     """As on a machine that is suspended: what a client had no chance to send in time is still heard."""
     with slow_socket(server) as client:

@@ -126,6 +126,7 @@ NESTED = st.recursive(PLAIN | ARRAYS, lambda x: st.lists(x, max_size=3) | st.dic
 FIELDS = ("prompt", "episode_id", "reset", "step", "executed", "deadline_ms", "state", "images", *CAMERAS)
 
 
+@pytest.mark.slow
 @hypothesis_settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(FIELDS), NESTED, max_size=4))
 @example({"step": 2**63})

@@ -13,6 +13,7 @@ CONFIG = ActorDataConfig(
 )
 
 
+@pytest.mark.slow
 def test_attempts_are_counted_and_kept(tmp_path: Path) -> None:
     out = tmp_path / "skills.jsonl"
     attempts = play_skills(CONFIG, 900_000, out, progress=False)

@@ -27,6 +27,7 @@ CONFIG = ActorDataConfig(
 )
 
 
+@pytest.mark.slow
 def test_it_goes_on_for_a_while_after_a_success() -> None:
     with closing(ActorDataWorker(CONFIG)) as worker:
         rollouts = [
@@ -99,6 +100,7 @@ def test_an_actor_labels_what_the_expert_does_not() -> None:
             assert (set(np.unique(chunk[:, 6])) <= {-1.0, 1.0}) == experts
 
 
+@pytest.mark.slow
 def test_an_actor_labels_how_it_picks_up_what_is_to_be_placed() -> None:
     """In task 4 the butter lies on the table when it is due in its drawer."""
     config = dataclasses.replace(

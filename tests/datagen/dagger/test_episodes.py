@@ -35,6 +35,7 @@ def play(config: PlannerDaggerConfig, planner: Any = None) -> Outcome:
         worker.close()
 
 
+@pytest.mark.slow
 def test_a_disturbed_episode_is_labelled_with_what_should_have_been_said(tmp_path: Path) -> None:
     disturbances = DisturbanceConfig(undisturbed_share=0.0, late_share=1.0, late_s=(1.0, 1.0))
     config = replace(CONFIG, out=str(tmp_path / "a"), disturbances=disturbances)

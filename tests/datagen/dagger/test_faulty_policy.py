@@ -49,6 +49,7 @@ def test_a_pause_stands_still_and_the_motion_goes_on_afterwards() -> None:
     assert np.abs(np.diff(angles[pause.start + 8 : pause.end], axis=0)).max() < 1e-3
 
 
+@pytest.mark.slow
 def test_a_grasp_that_misses_is_tried_again() -> None:
     missing, _, _ = play(replace(CALM, missed_share=1.0), 1, "pick cookies", 1)
     assert len(missing) >= 2 and set(missing) == {"missed grasp"}

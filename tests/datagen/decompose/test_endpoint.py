@@ -118,6 +118,7 @@ def test_https_where_http_is_spoken(serve: Serve) -> None:
         ask(VlmDecomposer(VlmConfig(model="m", base_url=url)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reply", [{"text": VALID, "wait_s": 30}, {"text": VALID, "drip_s": 0.3}])
 def test_the_time_that_the_user_gives_is_the_time_that_it_takes(serve: Serve, reply: dict[str, Any]) -> None:
     """Of a server that is silent and of one that goes on sending a byte now and then; and it is asked once."""

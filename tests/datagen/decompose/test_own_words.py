@@ -11,6 +11,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from datagen.decompose.references import resolve_steps
 from datagen.decompose.rules import RulesError, decompose
 from datagen.decompose.steps import Step
@@ -42,6 +44,7 @@ def verdict(case: dict[str, Any]) -> str:
     return "right" if same else "wrong"
 
 
+@pytest.mark.slow
 def test_none_is_wrong() -> None:
     verdicts = {case["instruction"]: verdict(case) for case in CASES}
     counts = Counter(verdicts.values())

@@ -184,6 +184,7 @@ def test_scenes_whose_containers_cannot_be_told_apart_are_discarded() -> None:
     assert scene_of(episode("ButtonUnmask", "hard"), TABLE) is None
 
 
+@pytest.mark.slow
 def test_the_worker_keeps_the_seeds_of_its_sources(tmp_path: Path) -> None:
     for seed in range(1000, 1006):
         shift = (seed - 1000) % 3

@@ -68,6 +68,7 @@ def sources(tmp_path: Path) -> Path:
     return tmp_path / "real"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("task", "most"), [(EASY, 3), (HARD, 7)])
 def test_there_are_as_many_presses_as_blinks(sources: Path, tmp_path: Path, task: str, most: int) -> None:
     jobs = (TaskSeeds(task, 40, 2000),)

@@ -53,6 +53,7 @@ def test_a_thrifty_episode_is_the_same_with_fewer_images(perturbation: Perturbat
     assert few.alternatives.valid.any(axis=1).tolist() == few.image_steps.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.needs("suite", "vulkan")
 def test_the_simulator_is_played_twice_the_same_way() -> None:
     environment = MikasaEnvironment("RememberColor3-VLA-v0", "fast")

@@ -93,6 +93,7 @@ def test_attempts_below_one_are_refused() -> None:
         ExecutionConfig(attempts=0)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_actions() -> None:
     actions = []
     for _ in range(2):

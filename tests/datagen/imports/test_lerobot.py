@@ -77,6 +77,7 @@ def test_what_lerobot_wrote_is_read_back(tmp_path: Path) -> None:
         assert found.subtasks == (SubtaskSpan(0, steps, INSTRUCTION),) and found.success
 
 
+@pytest.mark.slow
 def test_our_exports_come_back(exported: Path, tmp_path: Path) -> None:
     output = run_command("import", "lerobot", exported / "lerobot", "--out", tmp_path, "--workers", 2)
     assert "3 of 3 episodes kept" in output

@@ -81,6 +81,7 @@ def test_the_butter_is_put_away_before_all_was_inspected(environment: ArenaEnvir
     assert undue(environment, AWAY) == []
 
 
+@pytest.mark.slow
 def test_pouring_into_the_other_mug() -> None:
     """The script of seed 0 in an episode in which the other mug was asked for."""
     from predimem.envs.arena.layout import draw_layout

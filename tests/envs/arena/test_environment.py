@@ -105,6 +105,7 @@ def test_many_worlds_without_a_gpu_are_refused() -> None:
         predimem.envs.arena.make(4, obs_mode="none", num_envs=2)
 
 
+@pytest.mark.slow
 def test_without_images_no_vulkan_driver_is_needed_and_with_images_the_error_says_so() -> None:
     script = f"""
 import gymnasium, predimem.envs.arena

@@ -34,6 +34,7 @@ def wreck(env: Any) -> None:
     play(env, random_actions(env, 40, closed=True))
 
 
+@pytest.mark.slow
 def test_contacts_leave_no_trace_in_the_next_episode(env: Any) -> None:
     actions = random_actions(env, 40, seed=1, closed=True)
 

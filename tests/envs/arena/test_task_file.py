@@ -89,6 +89,7 @@ def test_the_oracle_does_the_example() -> None:
     env.close()
 
 
+@pytest.mark.slow
 def test_a_worker_process_finds_it_by_the_file_and_results_name_it(tmp_path: Path) -> None:
     """As `predimem eval` hands it to its workers."""
     path = write(tmp_path)

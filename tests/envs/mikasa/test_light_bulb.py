@@ -13,6 +13,7 @@ def test_the_27_tasks_with_lamps() -> None:
     assert sum(map(light_bulb.has_bulb, suite.tasks())) == 27
 
 
+@pytest.mark.slow
 def test_the_lamp_is_seen_to_blink_and_figures_say_how_it_is_drawn() -> None:
     environment = suite.MikasaEnvironment(TASK, "fast")
     base = environment._env.unwrapped
@@ -30,6 +31,7 @@ def test_the_lamp_is_seen_to_blink_and_figures_say_how_it_is_drawn() -> None:
     assert suite.benchmark_version().endswith(said) and suite.describe(TASK).endswith(f"({said})" if said else "")
 
 
+@pytest.mark.slow
 def test_states_are_the_same_without_images() -> None:
     seeing, blind = suite.MikasaEnvironment(TASK, "fast"), suite.MikasaEnvironment(TASK, images=False)
     assert seeing.horizon == blind.horizon

@@ -10,8 +10,14 @@ from predimem.envs.mikasa.suite import MikasaEnvironment
 
 pytestmark = pytest.mark.needs("suite")
 SEEDS = (3000, 3001)
-QUICK = ("InterceptMedium-VLA-v0", "BunchOfColors3-VLA-v0", "BlinkCountButtonPressEasy-VLA-v0", "TakeItBack-VLA-v0")
-SLOW = ("InterceptFast-VLA-v0", "SeqOfColors7-VLA-v0", "TimedTransferEasy-VLA-v0", "GatherAndRecall3-VLA-v0")
+QUICK = ("InterceptMedium-VLA-v0", "BlinkCountButtonPressEasy-VLA-v0", "TakeItBack-VLA-v0")
+SLOW = (
+    "InterceptFast-VLA-v0",
+    "BunchOfColors3-VLA-v0",
+    "SeqOfColors7-VLA-v0",
+    "TimedTransferEasy-VLA-v0",
+    "GatherAndRecall3-VLA-v0",
+)
 TASKS = [*QUICK, *(pytest.param(task, marks=pytest.mark.slow) for task in SLOW)]
 
 

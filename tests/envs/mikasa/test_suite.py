@@ -77,6 +77,7 @@ def test_a_success_stays_one_when_the_arm_moves_away(environment: mikasa.MikasaE
     assert not environment.step(away).success
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [3, None])
 def test_leaving_images_out_changes_nothing_else(environment: mikasa.MikasaEnvironment, every: int | None) -> None:
     environment.camera_every = 1

@@ -119,6 +119,7 @@ def test_conditions_have_an_order() -> None:
     assert sorted(named, key=condition_key) == ordered
 
 
+@pytest.mark.slow
 def test_the_command_writes_tables_and_charts(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["analyze", "interference", str(BY_FAMILY), "--out", str(tmp_path / "out")])
     assert result.exit_code == 0, result.output

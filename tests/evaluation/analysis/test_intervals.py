@@ -83,6 +83,7 @@ def test_a_paired_difference_uses_the_pairs() -> None:
         paired_difference({"t": [1.0]}, {"t": [1.0, 2.0]})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suite", SUITES)
 @pytest.mark.parametrize("n", [1, 2, 5, 20])
 def test_intervals_cover_the_mean_over_tasks(suite: str, n: int) -> None:

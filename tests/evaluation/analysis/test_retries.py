@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from predimem.agent.config import AgentConfig
 from predimem.evaluation.analysis.diagnosis import diagnose, format_diagnosis
 from predimem.evaluation.analysis.metrics import wilson_interval
@@ -48,6 +50,7 @@ def test_saved_is_a_share_of_the_episodes_in_which_something_failed() -> None:
     assert summarise_retries([record("a", "success")])["saved_share"] is None
 
 
+@pytest.mark.slow
 def test_what_slips_is_picked_up_again_and_the_same_seed_slips_alike() -> None:
     from predimem.evaluation.run.benchmark_player import BenchmarkPlayer
     from predimem.evaluation.run.config import PlayConfig

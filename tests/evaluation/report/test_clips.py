@@ -143,6 +143,7 @@ def test_a_browser_lays_the_report_out(finished: tuple[Path, dict[str, Any]], tm
     assert dumped.stdout.count('<figure class="failure">') == 2
 
 
+@pytest.mark.slow
 def test_clips_are_made_afterwards_and_only_once(tmp_path: Path) -> None:
     first = run_evaluation(settings(tmp_path), StagePlayer)
     assert list(choose_clips(first["episodes"], 0)) == [] and not (tmp_path / "failures").exists()
@@ -170,6 +171,7 @@ def test_an_episode_ends_with_its_clip_and_memory_is_that_of_the_moment(tmp_path
     assert len(frames) == 22 + 20  # steps 512 to 596, and the outcome for two seconds
 
 
+@pytest.mark.slow
 def test_another_trajectory_is_told_and_a_crash_has_no_clip(tmp_path: Path) -> None:
     clip = Clip("drawers", "predimem", 900_000, WRONG_FROM, "wrong subtask", "look", ())
     assert film_clip(StagePlayer(), clip, tmp_path)["same"]

@@ -85,6 +85,7 @@ def test_the_oracle_succeeds_and_says_what_it_does(player: BenchmarkPlayer) -> N
     assert said == [subtask.label for subtask in TASK.variants[draw_layout(TASK, seed).variant].subtasks]
 
 
+@pytest.mark.slow
 def test_the_script_plays_seed_0_whatever_the_seed(player: BenchmarkPlayer) -> None:
     result = player.play(TASK.name, "script", seed_with(False))
     assert result.status == "failure" and result.message.startswith("out of time: ")
@@ -92,6 +93,7 @@ def test_the_script_plays_seed_0_whatever_the_seed(player: BenchmarkPlayer) -> N
     assert player.play(TASK.name, "script", seed_with(True)).status == "success"
 
 
+@pytest.mark.slow
 def test_of_the_arena_one_environment_is_kept(player: BenchmarkPlayer) -> None:
     player.play(TASK.name, "oracle", 1)
     ((key, first),) = player._environments.items()

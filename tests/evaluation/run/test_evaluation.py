@@ -62,6 +62,7 @@ def test_deaths_and_errors_are_no_failures_and_workers_change_nothing(tmp_path: 
     assert "0.50 [0.09, 0.91] n=2 +3 errors" in table and "0.65  RATE" in table
 
 
+@pytest.mark.slow
 def test_a_worker_that_hangs_is_replaced(tmp_path: Path) -> None:
     hang = partial(FakePlayer, hang_seed=900_001)
     settings = config(tmp_path, tasks=TASKS[:1], agents=("predimem",), episodes=3, episode_timeout_s=5.0)

@@ -106,6 +106,7 @@ def kills(folder: Path, count: int) -> tuple[int, int]:
     return acknowledged, keyframes
 
 
+@pytest.mark.slow
 def test_eight_kills(tmp_path: Path) -> None:
     acknowledged, keyframes = kills(tmp_path, 8)
     assert acknowledged > 8 and keyframes > 8

@@ -183,6 +183,7 @@ def recall(store: MemoryStore, scope: Scope) -> float:
     return float(np.mean(shares))
 
 
+@pytest.mark.slow
 @pytest.mark.needs("faiss")
 def test_an_approximate_index(many: MemoryStore, tmp_path: Path) -> None:
     assert recall(many, Scope()) == 1.0  # there is none yet: the scan is exact

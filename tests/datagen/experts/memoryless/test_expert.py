@@ -38,6 +38,7 @@ def over(scene: Snapshot, driver: Driver, object: str) -> Gripper:
     return Gripper(*grasp, gap_m=0.08)
 
 
+@pytest.mark.slow
 def test_they_fill_and_shut_a_drawer() -> None:
     env = arena(14, 1000)
     driver = Driver(env)
@@ -46,6 +47,7 @@ def test_they_fill_and_shut_a_drawer() -> None:
     env.close()
 
 
+@pytest.mark.slow
 def test_they_fill_and_shut_the_microwave() -> None:
     env = arena(23, 1001)
     driver = Driver(env)
@@ -54,6 +56,7 @@ def test_they_fill_and_shut_the_microwave() -> None:
     env.close()
 
 
+@pytest.mark.slow
 def test_they_pour_once_a_loop() -> None:
     """Twice round makes two pours: what is tilted low and comes back high needs no memory of how often."""
     env = arena(10, 1000)
@@ -285,6 +288,7 @@ def test_a_quarter_turn_goes_the_same_way_from_either_side(task: int) -> None:
     env.close()
 
 
+@pytest.mark.slow
 def test_fingers_close_across_the_narrow_side() -> None:
     """The scripted skills also take the long one; a learned actor that is a few millimetres off jams there."""
     wide = []

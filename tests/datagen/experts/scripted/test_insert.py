@@ -9,8 +9,14 @@ from predimem.envs.arena.predicates import Closed, Inside, Placed
 from predimem.envs.arena.robot.arm import Arm
 from tests.datagen.experts import arena
 
+SCENES = [
+    (12, 0, "right"),
+    (24, 1, "left"),
+    *(pytest.param(*scene, marks=pytest.mark.slow) for scene in [(12, 3, "left"), (24, 0, "right")]),
+]
 
-@pytest.mark.parametrize("task, seed, side", [(12, 3, "left"), (12, 0, "right"), (24, 1, "left"), (24, 0, "right")])
+
+@pytest.mark.parametrize("task, seed, side", SCENES)
 def test_two_objects_go_in_and_it_shuts(task: int, seed: int, side: str) -> None:
     env = arena(task, seed)
     arm, scene = Arm(env), TrueScene(env)

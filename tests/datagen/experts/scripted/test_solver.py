@@ -23,6 +23,7 @@ def play(env: ArenaEnv, solver: OracleSolver | ScriptSolver) -> tuple[bool, list
     return False, labels
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("control_mode", ["pd_joint_pos", "pd_ee_delta_pose"])
 def test_oracle_pours_twice_and_puts_the_bottle_back(control_mode: str) -> None:
     env = arena(10, 0, control_mode)
