@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,29 @@ def table(counts: Counts, agents: Sequence[str]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---", *["---:"] * (len(head) - 2), "---"], *lines))
 
 
+def by_family(counts: Counts, agents: Sequence[str]) -> str:
+    """A line an agent: episodes a task, and the unweighted mean over the tasks of each family and over all of them."""
+    families: dict[str, list[str]] = {}
+    for task in counts:
+        families.setdefault(_family(task), []).append(task)
+    head = ["agent config", "episodes a task", *families, "mean of all tasks"]
+    lines = [
+        [
+            f"`{agent}`",
+            _episodes(counts, agent),
+            *(_mean(counts, tasks, agent) for tasks in (*families.values(), counts)),
+        ]
+        for agent in agents
+    ]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---", *["---:"] * (len(head) - 1)], *lines))
+
+
+def _episodes(counts: Counts, agent: str) -> str:
+    """`10`, or `9 to 10` where tasks differ."""
+    played = sorted({cells[agent][1] for cells in counts.values() if agent in cells})
+    return " to ".join(str(n) for n in dict.fromkeys((played[0], played[-1])))
+
+
 def _task_line(task: str, cells: dict[str, tuple[int, int]], agents: Sequence[str]) -> list[str]:
     best = next(iter(published(task)), None)
     figures = [f"{best.success:.2f}", best.method] if best else ["", ""]
@@ -57,11 +80,13 @@ def rate(won: int, n: int) -> str:
 
 
 def _mean_line(name: str, counts: Counts, tasks: Sequence[str], agents: Sequence[str]) -> list[str]:
-    means = []
-    for agent in agents:
-        rates = [won / n for won, n in (counts[task][agent] for task in tasks if agent in counts[task])]
-        means.append(f"{sum(rates) / len(rates):.2f}" if len(rates) == len(tasks) else "")
-    return [name, *means, "", ""]
+    return [name, *(_mean(counts, tasks, agent) for agent in agents), "", ""]
+
+
+def _mean(counts: Counts, tasks: Collection[str], agent: str) -> str:
+    """Over these tasks; empty unless the agent has played all of them."""
+    rates = [won / n for won, n in (counts[task][agent] for task in tasks if agent in counts[task])]
+    return f"{sum(rates) / len(rates):.2f}" if len(rates) == len(tasks) else ""
 
 
 def _short(task: str) -> str:
