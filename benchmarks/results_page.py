@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from benchmarks.mikasa_table import Counts, counts_of, rate, table
+from benchmarks.mikasa_table import Counts, by_family, counts_of, rate, table
 from benchmarks.robomme_table import LEARNED as ROBOMME_LEARNED
 from benchmarks.robomme_table import SKILLS as ROBOMME_SKILLS
 from benchmarks.robomme_table import table as robomme_table
@@ -73,6 +73,12 @@ LATENCIES = {"latency-0": "0", "full": "0.2", "latency-1": "1", "latency-2": "2"
 SIZES = {"size-small": "1 x 128", "full": "3 x 256", "size-large": "6 x 512"}
 REMEMBER_COLOR = ("predimem", "no-head", "no-keyframes", "reactive", "oracle-subtask")
 MIKASA_TOUCH = ("predimem", "oracle-memory", "predimem-expert")
+MIKASA_MEMORIES = (
+    ("mikasa_touch", "predimem"),
+    ("mikasa_touch_video", "native-video"),
+    ("mikasa_touch_text", "text-memory"),
+    ("mikasa_touch_no_keyframes", "no-keyframes"),
+)
 MIKASA_SEQUENCES = ("predimem", "oracle-memory")
 CATEGORIES = ("transferring", "occlusion", "counting", "sequence")
 
@@ -260,6 +266,10 @@ TABLES: dict[str, Callable[[], str]] = {
     "mikasa-touch": lambda: table(
         counts_in("mikasa_touch", "mikasa_touch_oracle", "mikasa_touch_expert"), MIKASA_TOUCH
     ),
+    "mikasa-touch-memories": lambda: by_family(
+        counts_in(*(file for file, _ in MIKASA_MEMORIES)), [agent for _, agent in MIKASA_MEMORIES]
+    ),
+    "mikasa-touch-pairs": lambda: pairs([(MIKASA_MEMORIES[0], other) for other in MIKASA_MEMORIES[1:]]),
     "mikasa-sequences": lambda: table(counts_in("mikasa_sequences", "mikasa_sequences_oracle"), MIKASA_SEQUENCES),
     "robomme": lambda: robomme_table(counts_of(results_of("robomme"))),
     "robomme-pairs": lambda: pairs([(("robomme", ROBOMME_SKILLS[1]), ("robomme", one)) for one in ROBOMME_SKILLS[2:]]),

@@ -57,7 +57,11 @@ def test_the_python_blocks_run_as_one_program(capsys):
 
 @pytest.mark.parametrize(
     ("benchmark", "files", "agents", "played"),
-    [("Arena", "arena_*.json", 8, ARENA_TASKS), ("RememberColor", "remember_color.json", 2, 3)],
+    [
+        ("Arena", "arena_*.json", 8, ARENA_TASKS),
+        ("RememberColor", "remember_color.json", 2, 3),
+        ("MIKASA-Robo", "mikasa_touch*.json", 4, 19),
+    ],
 )
 def test_the_rows_are_those_of_the_results(benchmark, files, agents, played):
     rows, found = rows_of(benchmark), []
