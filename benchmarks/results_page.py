@@ -72,7 +72,8 @@ CAPACITIES = {"keyframes-2": "2", "keyframes-4": "4", "keyframes-8": "8", "full"
 LATENCIES = {"latency-0": "0", "full": "0.2", "latency-1": "1", "latency-2": "2", "latency-4": "4"}
 SIZES = {"size-small": "1 x 128", "full": "3 x 256", "size-large": "6 x 512"}
 REMEMBER_COLOR = ("predimem", "no-head", "no-keyframes", "reactive", "oracle-subtask")
-MIKASA_TOUCH = ("predimem", "oracle-memory", "predimem-expert")
+STOCK = "predimem, stock meshes"
+MIKASA_TOUCH = ("predimem", STOCK, "oracle-memory", "predimem-expert")
 MIKASA_MEMORIES = (
     ("mikasa_touch", "predimem"),
     ("mikasa_touch_video", "native-video"),
@@ -96,6 +97,13 @@ def counts_in(*names: str) -> Counts:
     for name in names:
         for task, cells in counts_of(results_of(name)).items():
             counts.setdefault(task, {}).update(cells)
+    return counts
+
+
+def mikasa_touch() -> Counts:
+    counts = counts_in("mikasa_touch", "mikasa_touch_oracle", "mikasa_touch_expert")
+    for task, cells in counts_in("mikasa_stock").items():
+        counts[task][STOCK] = cells["predimem"]
     return counts
 
 
@@ -263,9 +271,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "capacities": lambda: study("arena_studies", "keyframes", CAPACITIES),
     "remember-color": lambda: table(counts_in("remember_color", "remember_color_ablations"), REMEMBER_COLOR),
     "harness": harness,
-    "mikasa-touch": lambda: table(
-        counts_in("mikasa_touch", "mikasa_touch_oracle", "mikasa_touch_expert"), MIKASA_TOUCH
-    ),
+    "mikasa-touch": lambda: table(mikasa_touch(), MIKASA_TOUCH),
     "mikasa-touch-memories": lambda: by_family(
         counts_in(*(file for file, _ in MIKASA_MEMORIES)), [agent for _, agent in MIKASA_MEMORIES]
     ),
