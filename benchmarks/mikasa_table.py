@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,11 @@ def by_family(counts: Counts, agents: Sequence[str]) -> str:
         ]
         for agent in agents
     ]
+    return right_aligned(head, lines)
+
+
+def right_aligned(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A Markdown table of which all columns but the first are figures."""
     return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---", *["---:"] * (len(head) - 1)], *lines))
 
 

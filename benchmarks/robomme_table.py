@@ -11,7 +11,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.mikasa_table import Counts, counts_of, rate
+from benchmarks.mikasa_table import Counts, counts_of, rate, right_aligned
 from predimem.envs.robomme.published import published
 from predimem.evaluation.run.config import read_results
 
@@ -28,7 +28,7 @@ def table(counts: Counts, agents: Sequence[str] = (*SKILLS, *LEARNED)) -> str:
     means = (sum(cells[agent][0] / cells[agent][1] for cells in counts.values()) / len(counts) for agent in agents)
     beside = ([float(_published(task)[i]) for task in counts] for i in range(len(BESIDE)))
     lines.append(["mean", *(f"{mean:.2f}" for mean in means), *(f"{sum(row) / len(row):.2f}" for row in beside)])
-    return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---", *["---:"] * (len(head) - 1)], *lines))
+    return right_aligned(head, lines)
 
 
 def _published(task: str) -> list[str]:

@@ -79,7 +79,7 @@ def test_the_rows_are_those_of_the_results(benchmark, files, agents, played):
 def test_the_figure_with_stock_meshes_is_that_of_the_results():
     found = means(("mikasa_stock", "predimem"))
     success, low, high = (100 * found[name] for name in ("success", "ci_low", "ci_high"))
-    assert f"with the suite's own `predimem` has {success:.0f} [{low:.0f}, {high:.0f}]" in README
+    assert f"with stock meshes `predimem` has {success:.0f} % [{low:.0f}, {high:.0f}]" in README
 
 
 def test_the_actor_that_was_trained_on_is_compared_on_the_same_episodes():
