@@ -120,6 +120,11 @@ def cell_in(label: str) -> tuple[int, int] | None:
     return None if found is None else (int(found[1]), int(found[2]))
 
 
+def without_cell(label: str) -> str:
+    """The label without its place: two labels that differ in the cell alone are equal then."""
+    return _CELL.sub("", label).rstrip()
+
+
 def cell(place: np.ndarray) -> tuple[int, int]:
     """(row, column) of the grid, from (u, v) as fractions of the front image; places outside count to its edge."""
     column, row = np.clip(np.floor(place * GRID), 0, GRID - 1).astype(int)

@@ -1,8 +1,9 @@
 """Writes and reads results that are small enough for a repository, with all that is needed to repeat and check them.
 
 A compact file is results.json without what can be worked out again or is of no later use (traces, reviews, wall-clock
-times). Its episodes are a table: one line for each task and agent, with the columns that `verify` compares, and the
-seeds in their order. `--verify` reads both files.
+times). Its episodes are a table: one line for each task and agent, with the columns that `verify` compares, the first
+mistake (`mistakes.Mistake`), and the seeds in their order. Files from before November 2026 have no mistakes. `--verify`
+reads both files.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 COLUMNS = (
     *("seed", "status", "steps", "stages_passed", "stages_total", "message"),
-    *("answers", "invalid_answers", "refusals", "trajectory"),
+    *("answers", "invalid_answers", "refusals", "trajectory", "mistake"),
 )
 KEPT = (
     *("schema", "benchmark", "benchmark_version", "revision", "dirty", "revisions", "machine", "config", "provenance"),
