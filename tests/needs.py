@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 
+from predimem.envs.robomme.package import INSTALL
+
 BROWSERS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 
 
@@ -52,7 +54,7 @@ NEEDS = {
     "robomme": Need(
         lambda: find_spec("robomme") is not None,
         "RoboMME is not installed",
-        "`pip install --no-deps git+https://github.com/RoboMME/robomme_benchmark.git`",
+        f"`{INSTALL}`",
         optional=True,
     ),
     "ray": installed("ray", "Ray"),

@@ -84,6 +84,7 @@ class FakePlayer:
     delay_s: float = 0.0
     weights: str = "abc"
     agent_configs: dict[str, Any] | None = None
+    benchmark_version: str = "fake 1.0"
 
     def load(self, agents: Sequence[str]) -> None:
         if self.unfit is not None:
@@ -115,7 +116,10 @@ class FakePlayer:
 
     def provenance(self) -> dict[str, Any]:
         agents = {} if self.agent_configs is None else {"agent_configs": self.agent_configs}
-        return {"benchmark_version": "fake 1.0", "weights": {"planner": self.weights, "actor": "def"}} | agents
+        return {
+            "benchmark_version": self.benchmark_version,
+            "weights": {"planner": self.weights, "actor": "def"},
+        } | agents
 
     def close(self) -> None:
         pass

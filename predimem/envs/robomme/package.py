@@ -18,9 +18,11 @@ from typing import Any
 from predimem.core.faults import SetupError
 from predimem.core.seeds import DEMONSTRATION_SEEDS, EVALUATION_SEEDS_FROM
 from predimem.core.suggestions import did_you_mean
+from predimem.core.versions import version_of
 from predimem.rendering import maniskill as rendering
 
-INSTALL = "pip install --no-deps git+https://github.com/RoboMME/robomme_benchmark.git"
+REVISION = "598e3b4c580990d34681651b1b0ec5a6f4c26524"  # that was tried
+INSTALL = f"pip install --no-deps git+https://github.com/RoboMME/robomme_benchmark.git@{REVISION}"
 SUITES = {
     "Counting": ("BinFill", "PickXtimes", "SwingXtimes", "StopCube"),
     "Permanence": ("VideoUnmask", "VideoUnmaskSwap", "ButtonUnmask", "ButtonUnmaskSwap"),
@@ -72,7 +74,7 @@ def check_task(task: str) -> None:
     if task in STICK_TASKS:
         raise ValueError(
             f"{task} needs RoboMME's own fork of ManiSkill (another robot camera and another planner for the stick); "
-            f"the other {len(TASKS) - len(STICK_TASKS)} tasks run on ManiSkill {_version('mani_skill')}"
+            f"the other {len(TASKS) - len(STICK_TASKS)} tasks run on ManiSkill {version_of('mani_skill')}"
         )
 
 
@@ -97,12 +99,12 @@ def seed_of(split: str, index: int) -> int:
 
 def versions() -> str:
     """RoboMME and the simulator that figures were made with, for result files."""
-    return f"{own_version()}, " + ", ".join(f"{name} {_version(name)}" for name in ("mani_skill", "sapien"))
+    return f"{own_version()}, " + ", ".join(f"{name} {version_of(name)}" for name in ("mani_skill", "sapien"))
 
 
 def own_version() -> str:
     """RoboMME's alone."""
-    return f"robomme {_version('robomme')}{_commit()}"
+    return f"robomme {version_of('robomme')}{_commit()}"
 
 
 @functools.cache
@@ -139,13 +141,6 @@ def make_episode(task: str, seed: int, image_px: int | None = None) -> Any:
             return builder.make_env_for_episode(index)
     except SceneGenerationError as error:
         raise NoScene(f"RoboMME cannot build episode {index} ({split}) of {task}, seed {seed}: {error}") from error
-
-
-def _version(name: str) -> str:
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return "of unknown version"
 
 
 def _commit() -> str:

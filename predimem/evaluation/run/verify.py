@@ -11,6 +11,7 @@ from typing import Any
 
 from predimem.core.config import differences
 from predimem.core.progress import stage, watched
+from predimem.core.versions import versions_agree
 from predimem.evaluation.analysis.compact import episodes_of
 from predimem.evaluation.run.config import read_results
 from predimem.evaluation.run.jobs import EpisodeJob, EpisodeRecord, EvaluationError, Player, WorkerPool
@@ -121,6 +122,8 @@ def _play(
     try:
         with stage("starting the first worker"):
             before, now = _essential(provenance), _essential(pool.start())
+        if versions_agree(before["benchmark_version"], now["benchmark_version"]):
+            now["benchmark_version"] = before["benchmark_version"]
         if now != before:
             changed = ", ".join(differences(before, now))
             raise EvaluationError(f"{path} was played with something else: {changed}")

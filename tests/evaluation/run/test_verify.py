@@ -85,6 +85,10 @@ def test_another_trajectory_to_the_same_end_is_told(tmp_path: Path) -> None:
 def test_another_player_is_refused(results: Path, tmp_path: Path) -> None:
     with pytest.raises(EvaluationError, match=r'weights\.planner \(was "abc", is "xyz"\)'):
         verify_results(results, partial(FakePlayer, weights="xyz"))
+    with pytest.raises(EvaluationError, match=r'benchmark_version \(was "fake 1.0", is "fake 1.1"\)'):
+        verify_results(results, partial(FakePlayer, benchmark_version="fake 1.1"))
+    unknown = verify_results(results, partial(FakePlayer, benchmark_version="fake of unknown version"), sample=2)
+    assert len(unknown.checked) == 2 and not unknown.different
     with pytest.raises(EvaluationError, match="at least 1 episode, got 0"):
         verify_results(results, FakePlayer, sample=0)
     data: dict[str, Any] = json.loads(results.read_text())
