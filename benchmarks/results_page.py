@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.mikasa_table import Counts, by_family, counts_of, rate, table
-from benchmarks.robomme_table import LEARNED as ROBOMME_LEARNED
+from benchmarks.robomme_mistakes import table as mistakes
 from benchmarks.robomme_table import SKILLS as ROBOMME_SKILLS
 from benchmarks.robomme_table import table as robomme_table
 from predimem.evaluation.analysis.compact import episodes_of
@@ -81,6 +81,15 @@ MIKASA_MEMORIES = (
     ("mikasa_touch_no_keyframes", "no-keyframes"),
 )
 MIKASA_SEQUENCES = ("predimem", "oracle-memory")
+ROBOMME_LEARNED = (
+    ("robomme_learned_oracle", "oracle-memory"),
+    ("robomme_learned", "predimem"),
+    ("robomme_learned_video", "native-video"),
+    ("robomme_learned_framesamp", "framesamp"),
+    ("robomme_learned_no_keyframes", "no-keyframes"),
+    ("robomme_learned_reactive", "reactive"),
+)
+ROBOMME_PLANNERS = ROBOMME_LEARNED[1:5]
 CATEGORIES = ("transferring", "occlusion", "counting", "sequence")
 
 Which = tuple[str, str]  # a results file without its ending, an agent config of it
@@ -279,7 +288,12 @@ TABLES: dict[str, Callable[[], str]] = {
     "mikasa-sequences": lambda: table(counts_in("mikasa_sequences", "mikasa_sequences_oracle"), MIKASA_SEQUENCES),
     "robomme": lambda: robomme_table(counts_of(results_of("robomme"))),
     "robomme-pairs": lambda: pairs([(("robomme", ROBOMME_SKILLS[1]), ("robomme", one)) for one in ROBOMME_SKILLS[2:]]),
-    "robomme-learned": lambda: robomme_table(counts_in("robomme_learned", "robomme_learned_oracle"), ROBOMME_LEARNED),
+    "robomme-learned": lambda: robomme_table(counts_in(*(file for file, _ in ROBOMME_LEARNED))),
+    "robomme-learned-pairs": lambda: pairs([(ROBOMME_LEARNED[1], other) for other in ROBOMME_LEARNED[2:]]),
+    "robomme-learned-mistakes": lambda: mistakes(
+        [record for planner in ROBOMME_PLANNERS for record in episodes(planner)], "agent"
+    ),
+    "robomme-learned-mistakes-tasks": lambda: mistakes(episodes(ROBOMME_LEARNED[1]), "task"),
     "latencies": lambda: study("arena_studies", "S2's latency, s", LATENCIES),
 }
 

@@ -3,8 +3,8 @@
     python -m benchmarks.robomme_mistakes results/robomme_learned.json --by agent
 
 A label is wrong if it has not been the true subtask up to then; one that comes too late is not. It is another place
-if only the cell differs from that of the label that was due, and else another subtask. Where a planner named nothing
-wrong, the actor failed, or the planner went on too late.
+if only the cell differs from that of the label that was due, still the video if the planner waits for more of it, and
+else another subtask. Where a planner named nothing wrong, the actor failed, or the planner went on too late.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.mikasa_table import right_aligned
-from predimem.envs.robomme.labels import without_cell
+from predimem.envs.robomme.labels import WATCH, without_cell
 from predimem.evaluation.analysis.compact import episodes_of
 from predimem.evaluation.run.config import read_results
 
-PLACE, SUBTASK, NOTHING = "another place", "another subtask", "nothing wrong"
-KINDS = (PLACE, SUBTASK, NOTHING)
+PLACE, VIDEO, SUBTASK, NOTHING = "another place", "still the video", "another subtask", "nothing wrong"
+KINDS = (PLACE, VIDEO, SUBTASK, NOTHING)
 
 
 def kind(mistake: Mapping[str, Any] | None) -> str:
@@ -29,6 +29,8 @@ def kind(mistake: Mapping[str, Any] | None) -> str:
     if mistake is None:
         return NOTHING
     named = mistake["text"].partition("\u201c")[2].rpartition("\u201d")[0]
+    if named == WATCH:
+        return VIDEO
     return PLACE if without_cell(named) == without_cell(mistake["due"]) else SUBTASK
 
 
