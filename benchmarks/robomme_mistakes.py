@@ -37,12 +37,12 @@ def kind(mistake: Mapping[str, Any] | None) -> str:
 def table(records: Iterable[Mapping[str, Any]], by: str) -> str:
     """by: the field of an episode's record that has a line, `task` or `agent`.
 
-    Raises ValueError if a record does not have its first mistake, as in files of before November 2026.
+    Raises ValueError if a record does not have its first mistake, as in older files.
     """
     failed: dict[str, Counter[str]] = defaultdict(Counter)
     for record in records:
         if "mistake" not in record:
-            raise ValueError("expected the first mistake of each episode; this file is from before they were kept")
+            raise ValueError("expected each episode's first mistake, but this file is from before they were kept: play it again")
         if record["status"] == "failure":
             failed[record[by]][kind(record["mistake"])] += 1
     lines = [
@@ -62,7 +62,10 @@ def main() -> None:
     agents = list(dict.fromkeys(record["agent"] for record in records))
     if args.agent and args.agent not in agents:
         parser.error(f"expected an agent of this file, {', '.join(agents)}; got {args.agent!r}")
-    print(table((record for record in records if args.agent in (None, record["agent"])), args.by))
+    try:
+        print(table((record for record in records if args.agent in (None, record["agent"])), args.by))
+    except ValueError as error:
+        parser.error(f"{args.results}: {error}")
 
 
 if __name__ == "__main__":

@@ -2,8 +2,7 @@
 
 A compact file is results.json without what can be worked out again or is of no later use (traces, reviews, wall-clock
 times). Its episodes are a table: one line for each task and agent, with the columns that `verify` compares, the first
-mistake (`mistakes.Mistake`), and the seeds in their order. Files from before November 2026 have no mistakes. `--verify`
-reads both files.
+mistake (`mistakes.Mistake`), and the seeds in their order. Older files have no mistakes. `--verify` reads both files.
 """
 
 from __future__ import annotations
