@@ -42,7 +42,7 @@ def table(records: Iterable[Mapping[str, Any]], by: str) -> str:
     failed: dict[str, Counter[str]] = defaultdict(Counter)
     for record in records:
         if "mistake" not in record:
-            raise ValueError("expected each episode's first mistake, but this file is from before they were kept: play it again")
+            raise ValueError("expected each episode's first mistake, which older files do not have: play it again")
         if record["status"] == "failure":
             failed[record[by]][kind(record["mistake"])] += 1
     lines = [
