@@ -63,14 +63,15 @@ def test_they_are_those_that_are_played(config: RobommeConfig) -> None:
     assert {agent.actor for agent in agents.values()} - {"skills"} == set(config.actors)
 
 
-def test_actors_differ_in_what_they_are_told_alone(config: RobommeConfig) -> None:
+def test_the_reactive_actor_goes_on_from_the_other_and_differs_in_what_it_is_told(config: RobommeConfig) -> None:
     stages = {stage.name: stage for stage in plan_robomme(config)}
     trained = [from_dict(ActorTrainConfig, stage.config) for stage in stages.values() if stage.kind == ACTOR]
     assert {one.sampling.instruction_share for one in trained} == {0.0, 1.0}
-    first, *others = trained
-    for one in others:
-        assert replace(one, out=first.out, sampling=first.sampling, actor=first.actor) == first
-        assert replace(one.actor, model=first.actor.model) == first.actor
+    first, reactive = trained
+    assert reactive.continue_from == "predimem/weights/robomme-actor" and reactive.steps < first.steps
+    longer = {name: getattr(first, name) for name in ("continue_from", "steps", "optimiser")}
+    assert replace(reactive, out=first.out, sampling=first.sampling, actor=first.actor, **longer) == first
+    assert replace(reactive.actor, model=first.actor.model) == first.actor
     assert first.episodes == str(stages[ACTOR_DATA].result)
     assert first.more_episodes == (str(stages[MIRRORED].result),)
     assert stages[MIRRORED].config["sources"] == first.episodes and stages[MIRRORED].needs == (ACTOR_DATA,)
