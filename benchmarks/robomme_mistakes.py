@@ -3,8 +3,9 @@
     python -m benchmarks.robomme_mistakes results/robomme_learned.json --by agent
 
 A label is wrong if it has not been the true subtask up to then; one that comes too late is not. It is another place
-if only the cell differs from that of the label that was due, still the video if the planner waits for more of it, and
-else another subtask. Where a planner named nothing wrong, the actor failed, or the planner went on too late.
+if only the cell differs from that of the label that was due, still the video if the planner waits for more of it,
+placed too early if a thing is to be put somewhere before it was picked up, and else another subtask. Where a planner
+named nothing wrong, the actor failed, or the planner went on too late.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from predimem.envs.robomme.labels import WATCH, without_cell
 from predimem.evaluation.analysis.compact import episodes_of
 from predimem.evaluation.run.config import read_results
 
-PLACE, VIDEO, SUBTASK, NOTHING = "another place", "still the video", "another subtask", "nothing wrong"
-KINDS = (PLACE, VIDEO, SUBTASK, NOTHING)
+PLACE, VIDEO, EARLY, SUBTASK = "another place", "still the video", "placed too early", "another subtask"
+NOTHING = "nothing wrong"
+KINDS = (PLACE, VIDEO, EARLY, SUBTASK, NOTHING)
 
 
 def kind(mistake: Mapping[str, Any] | None) -> str:
@@ -31,6 +33,8 @@ def kind(mistake: Mapping[str, Any] | None) -> str:
     named = mistake["text"].partition("\u201c")[2].rpartition("\u201d")[0]
     if named == WATCH:
         return VIDEO
+    if named.startswith(("place ", "put ")) and mistake["due"].startswith("pick up "):
+        return EARLY
     return PLACE if without_cell(named) == without_cell(mistake["due"]) else SUBTASK
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.robomme_mistakes import kind, table
+from benchmarks.robomme_mistakes import KINDS, kind, table
 from predimem.evaluation.analysis.compact import compact_json, episodes_of
 from predimem.evaluation.analysis.mistakes import Mistake
 
@@ -22,7 +22,7 @@ def _record(task: str, seed: int, named: str, due: str = DUE, status: str = "fai
 def test_kinds_of_mistakes() -> None:
     assert kind(_record("A", 0, "pick up the container at row 5 column 8")["mistake"]) == "another place"
     assert kind(_record("A", 0, "pick up the cube at row 5 column 9")["mistake"]) == "another subtask"
-    assert kind(_record("A", 0, "put it into the bin", "pick up the first red cube")["mistake"]) == "another subtask"
+    assert kind(_record("A", 0, "put it into the bin", "pick up the first red cube")["mistake"]) == "placed too early"
     assert kind(_record("A", 0, "watch the video")["mistake"]) == "still the video"
     assert kind(None) == "nothing wrong"
 
@@ -40,8 +40,8 @@ def test_counts_by_task_from_a_compact_file() -> None:
         [cell.strip() for cell in line.strip("|").split("|")]
         for line in table(episodes_of(compact), "task").split("\n")
     ]
-    assert lines[0] == ["task", "failed", "another place", "still the video", "another subtask", "nothing wrong"]
-    assert lines[2:] == [["VideoUnmask", "2", "1", "1", "0", "0"], ["BinFill", "2", "0", "0", "1", "1"]]
+    assert lines[0] == ["task", "failed", *KINDS]
+    assert lines[2:] == [["VideoUnmask", "2", "1", "1", "0", "0", "0"], ["BinFill", "2", "0", "0", "1", "0", "1"]]
     assert table(records, "agent").splitlines()[-1].startswith("| `predimem` | 4 |")
 
 
