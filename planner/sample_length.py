@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -37,18 +38,16 @@ def check_lengths(jsonl: Path, base: Path, prompt: PromptConfig, max_length: int
 
     Raises DatasetError if one of them is longer than `max_length`.
     """
-    count, sizes = PromptCounter(base, prompt), dict[tuple[int, int], tuple[int, int]]()
+    count, sent = PromptCounter(base, prompt), cache(lambda width, height: _size_sent(width, height, prompt))
     lengths, images, keyframes = [], 0, 0
     with jsonl.open() as file:
         total = sum(1 for _ in file)
         file.seek(0)
         for line in watched(file, total, "samples", "lengths of the samples"):
             row = json.loads(line)
-            messages, shown, (width, height) = row["messages"], len(row["images"]), row["metadata"]["image_size"]
-            if (width, height) not in sizes:
-                (image,) = size_images([np.zeros((height, width, 3), np.uint8)], prompt)
-                sizes[width, height] = image.size
-            tokens = count(Prompt(messages[:-1], []), [sizes[width, height]] * shown)
+            messages, shown, sizes = row["messages"], len(row["images"]), row["metadata"]["image_sizes"]
+            # The cameras of a timestep are adjacent.
+            tokens = count(Prompt(messages[:-1], []), [sent(*sizes[i % len(sizes)]) for i in range(shown)])
             lengths.append(tokens + count.text(messages[-1]["content"] + END))
             images += shown
             if lengths[-1] > max_length:
@@ -62,3 +61,8 @@ def check_lengths(jsonl: Path, base: Path, prompt: PromptConfig, max_length: int
     found = Lengths(total, round(float(np.mean(lengths)), 1), max(lengths), round(images / total, 2))
     write_json(jsonl.with_name(FILE_NAME), asdict(found), indent=1)
     return found
+
+
+def _size_sent(width: int, height: int, prompt: PromptConfig) -> tuple[int, int]:
+    (image,) = size_images([np.zeros((height, width, 3), np.uint8)], prompt)
+    return image.size

@@ -109,15 +109,16 @@ def write_jsonl(
 
     The samples that an interrupted call has written are drawn again, which is quick, and not written again.
 
-    images: a folder that several data sets share, where images are named by what they show; else they lie
-    beside the JSONL. follows_from: what the samples follow from, as JSON data; an interrupted call is gone on with
-    only where it is the same.
+    images: a folder that several data sets share; else the images lie beside the JSONL. follows_from: what the samples
+    follow from, as JSON data; an interrupted call is gone on with only where it is the same.
     """
     path = folder / "train.jsonl"
-    shared = images is not None
     with GrowingFile(path, follows_from) as file:
         place = images.resolve() if images is not None else folder.resolve() / "images"
-        store = ImageStore(place, config.image_format, shared, prompt.crop, keep=file.lines > 0)
+        store = ImageStore(place, config.image_format, prompt.crop)
+        if images is None:
+            for torn in place.rglob("*.partial"):
+                torn.unlink()
         if file.lines:
             with stage(f"{file.lines} samples are there from an earlier run: going on behind them"):
                 collections.deque(itertools.islice(samples, file.lines), maxlen=0)
@@ -150,9 +151,6 @@ def _record(number: int, sample: Sample, prompt: PromptConfig, store: ImageStore
     keyframes = tuple(store.named(source, frame, prompt.cameras) for source, frame in shown)
     rendered = render_prompt(replace(snapshot, recent=recent, keyframes=keyframes), prompt)
     answer = render_answer(sample.subtask, sample.positions)
-    camera = prompt.cameras[0]
-    outline = np.empty((*episode.images[camera].shape[1:3], 0), np.uint8)  # no image is read for its size
-    height, width = cropped(outline, camera, prompt.crop).shape[:2]
     return {
         "qid": f"{episode.task}_seed{episode.seed}_step{snapshot.step}_n{number}",
         "messages": [*rendered.messages, {"role": "assistant", "content": answer}],
@@ -167,7 +165,14 @@ def _record(number: int, sample: Sample, prompt: PromptConfig, store: ImageStore
             "history_keyframe_count": len(keyframes),
             "num_context_frames": len(snapshot.recent),
             "num_context_images": len(snapshot.recent) * len(prompt.cameras),
-            "image_size": [width, height],
+            "image_sizes": [_image_size(episode, camera, prompt) for camera in prompt.cameras],
             "counterfactual": sample.counterfactual,
         },
     }
+
+
+def _image_size(episode: Episode, camera: str, prompt: PromptConfig) -> tuple[int, int]:
+    """(width, height) in pixels of what the JSONL has of a camera's images. No image is read."""
+    outline = np.empty((*episode.images[camera].shape[1:3], 0), np.uint8)
+    height, width = cropped(outline, camera, prompt.crop).shape[:2]
+    return width, height

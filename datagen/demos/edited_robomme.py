@@ -44,7 +44,7 @@ class EditedRobommeConfig:
     tasks: those whose episodes are edited; empty: all that can be.
     """
 
-    may_differ: ClassVar[tuple[str, ...]] = ("out", "copies", "tasks")
+    may_differ: ClassVar[tuple[str, ...]] = ("out", "tasks")
 
     kind: Literal["edited_robomme"] = "edited_robomme"
     sources: str = "runs/data/robomme/skills"

@@ -31,7 +31,7 @@ class MovedRobommeConfig:
         begin there. A planner learns from them which place is which before it has to remember one.
     """
 
-    may_differ: ClassVar[tuple[str, ...]] = ("out", "copies", "uncovered")
+    may_differ: ClassVar[tuple[str, ...]] = ("out",)
 
     kind: Literal["moved_robomme"] = "moved_robomme"
     sources: str = "runs/data/robomme/skills"

@@ -36,7 +36,8 @@ class FromImagesConfig(Protocol):
 class FromImagesWorker:
     """A `predimem.jobs.tasks.Worker` that makes some episodes of each.
 
-    The first copy lies where `predimem datagen` looks for it, the others in folders of their own below `out`.
+    The first copy lies where `predimem datagen` looks for it, the others in folders of their own below `out`. It is
+    written last, so that a job that was interrupted is done again.
 
     table(): the front view of the empty table, uint8 [H, W, 3], which is computed at the first call.
     """
@@ -52,7 +53,7 @@ class FromImagesWorker:
         source = load_episode(episode_path(config.sources, job.task, job.seed))
         rng = np.random.default_rng([job.seed, zlib.crc32(job.task.encode())])
         made = self.made_of(source, rng)
-        for number, episode in enumerate(made, 1):
+        for number, episode in reversed(list(enumerate(made, 1))):
             folder = config.out if number == 1 else f"{config.out}/copy_{number}"
             save_episode(episode_path(folder, job.task, job.seed), episode)
         cause = "" if made else self.discarded_because

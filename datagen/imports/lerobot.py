@@ -152,7 +152,13 @@ def _numbers(dataset: LeRobotDataset, task: str | None, first_seed: int) -> dict
     """Task and number of our episode -> its number in the data set."""
     rows = dataset.rows
     if task is None and all("task_name" in row and "seed" in row for row in rows.values()):
-        return {Job(row["task_name"], row["seed"]): number for number, row in rows.items()}
+        numbers = {Job(row["task_name"], row["seed"]): number for number, row in rows.items()}
+        if len(numbers) < len(rows):
+            raise EpisodeError(
+                f"{dataset.root}: some of its {len(rows)} episodes have the same task_name and seed, as copies of one "
+                "episode have: give --task NAME, so that they are numbered anew"
+            )
+        return numbers
     last = first_seed + max(rows, default=0)
     check_training_seeds(range(first_seed, last + 1), f"the {len(rows)} episodes of {dataset.root}")
     return {Job(task or dataset.root.resolve().name, first_seed + number): number for number in rows}

@@ -8,8 +8,10 @@ are RoboMME's subgoals in our words (`predimem.envs.robomme.labels`). Every demo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,32 +23,63 @@ from predimem.core.episode_folder import episode_path
 from predimem.core.episode_writer import EpisodeWriter
 from predimem.core.episodes import VIDEO_STEPS
 from predimem.core.frames import EpisodeError
-from predimem.core.progress import watched
 from predimem.core.types import Observation
 from predimem.envs.robomme.labels import WATCH, label_of_words
 from predimem.envs.robomme.package import SPLITS, TASKS
 from predimem.envs.robomme.robot import ACTION_DIM, CAMERAS, CONTROL_HZ, hold_action, resized, state_of
+from predimem.jobs.journal import DataJournal
+from predimem.jobs.runner import BackendConfig, run_jobs
+from predimem.jobs.tasks import Job, Outcome
 
 PREFIX = "record_dataset_"
 IMAGES = ("front_rgb", "wrist_rgb")  # in the order of `CAMERAS`
 
 
 def import_robomme(
-    data: str | Path, out: str | Path, image_px: int | None = None, image_every: int = 1, progress: bool = True
-) -> int:
-    """Write an episode file for every episode of a file, or of all files in a folder; how many there are then.
+    data: str | Path,
+    out: str | Path,
+    image_px: int | None = None,
+    image_every: int = 1,
+    workers: int = 1,
+    progress: bool = True,
+    retry_errors: bool = False,
+) -> list[Outcome]:
+    """Write an episode file for every episode of a file, or of all files in a folder, that `out` lacks; the outcomes of
+    all of them.
 
     image_px: images are scaled to this width and height; None: they stay as they are. image_every: of every so many
-    control steps one image of each camera is taken. Episodes that are in `out` already are left as they are, so that an
-    interrupted import goes on. Raises EpisodeError, naming file and place, for what is missing, damaged or of another
-    layout.
+    control steps one image of each camera is taken. An interrupted import goes on; JournalError is raised where `out`
+    was made with other settings. Raises EpisodeError where there are no files, for names that are not RoboMME's, and
+    for two files of a task. An episode that is missing something, damaged or of another layout is told of, with its
+    file and place, and left out; see `run_jobs`.
     """
-    found = [(path, task, number) for path, task in files_of(data) for number in _numbers(path)]
-    for path, task, number in watched(found, len(found), "episodes", shown=progress):
-        target = episode_path(out, task, _seed(path, number))
-        if not target.exists():
-            _import_episode(path, task, number, target, image_px, image_every)
-    return len(found)
+    found: dict[Job, tuple[Path, int]] = {}
+    for path, task in files_of(data):
+        for number in _numbers(path):
+            job = Job(task, _seed(path, number))
+            if job in found:
+                raise EpisodeError(f"{path} and {found[job][0]} both have the episodes of {task}: import one of them")
+            found[job] = path.resolve(), number
+    with DataJournal(out, {"image_px": image_px, "image_every": image_every}) as journal:
+        make = partial(RobommeImportWorker, found, str(Path(out).absolute()), image_px, image_every)
+        return run_jobs(list(found), make, journal, BackendConfig(workers), progress, retry_errors)
+
+
+class RobommeImportWorker:
+    """A `predimem.jobs.tasks.Worker`: a job is an episode of a file."""
+
+    def __init__(self, found: Mapping[Job, tuple[Path, int]], out: str, image_px: int | None, image_every: int) -> None:
+        self._found, self._out, self._px, self._every = found, out, image_px, image_every
+
+    def play(self, job: Job) -> Outcome:
+        began_s = time.perf_counter()
+        path, number = self._found[job]
+        target = episode_path(self._out, job.task, job.seed)
+        steps = _import_episode(path, job, number, target, self._px, self._every)
+        return Outcome(job.task, job.seed, kept=True, steps=steps, seconds=time.perf_counter() - began_s)
+
+    def close(self) -> None:
+        pass
 
 
 def files_of(data: str | Path) -> list[tuple[Path, str]]:
@@ -80,14 +113,15 @@ def _seed(path: Path, number: int) -> int:
     return first + number
 
 
-def _import_episode(path: Path, task: str, number: int, target: Path, px: int | None, every: int) -> None:
+def _import_episode(path: Path, job: Job, number: int, target: Path, px: int | None, every: int) -> int:
+    """How many steps it has."""
     with _opened(path) as file:
         episode = _Reader(path, f"episode_{number}", file[f"episode_{number}"])
         steps = episode.timesteps()
         native: list[tuple[int, ...]] = [episode.image(steps[0], name).shape for name in IMAGES]
         sizes = [(height, width) if px is None else (px, px) for height, width, _ in native]
         size: dict[str, tuple[int, int]] = dict(zip(CAMERAS, sizes, strict=True))
-        with EpisodeWriter(target, "robomme", task, _seed(path, number), CONTROL_HZ, size) as writer:
+        with EpisodeWriter(target, "robomme", job.task, job.seed, CONTROL_HZ, size) as writer:
             rows, images, last, video_steps = EpisodeRows(writer), {}, None, 0
             for place, step in enumerate(steps):
                 if place % every == 0:
@@ -112,6 +146,7 @@ def _import_episode(path: Path, task: str, number: int, target: Path, px: int | 
                 keyframes=rows.keyframes((), video_steps),
                 metadata={VIDEO_STEPS: video_steps, "imported_from": path.name, "robomme_seed": episode.setup_seed()},
             )
+    return len(steps)
 
 
 class _Reader:

@@ -18,18 +18,21 @@ def embed_missing(
     keyframes: Sequence[StoredKeyframe],
     model: str,
     embed: Callable[[Sequence[Frame]], np.ndarray],
+    fits: Callable[[StoredKeyframe, Frame], bool] = lambda keyframe, frame: True,
 ) -> Iterator[int]:
     """Add embeddings to keyframes; after each batch, how many it had. What is done stays done.
 
-    embed: F frames -> float [F, D]. A keyframe that is deleted meanwhile is left out.
+    embed: F frames -> float [F, D]. A keyframe that is deleted meanwhile is left out, and so is one that does not fit.
     """
     for start in range(0, len(keyframes), BATCH):
         batch, frames = keyframes[start : start + BATCH], {}
         for keyframe in batch:
             try:
-                frames[keyframe.id] = store.frame(keyframe.key, keyframe.step)
+                frame = store.frame(keyframe.key, keyframe.step)
             except (KeyError, FileNotFoundError):
                 continue
+            if fits(keyframe, frame):
+                frames[keyframe.id] = frame
         if frames:
             store.embed(model, dict(zip(frames, embed(list(frames.values())), strict=True)))
         yield len(batch)

@@ -95,10 +95,11 @@ class MemoryStore(StoreReader):
         return self.find(episode_id)
 
     def end(self, episode_id: str, outcome: Outcome) -> None:
-        """Note how an episode ended, where it is kept."""
+        """Note how an episode ended, where it is kept. The first outcome stays."""
         with self.database.writing() as write:
             write(
-                "UPDATE episodes SET outcome = ?, used_s = ? WHERE episode_id = ?", (outcome, time.time(), episode_id)
+                "UPDATE episodes SET outcome = ?, used_s = ? WHERE episode_id = ? AND outcome IS NULL",
+                (outcome, time.time(), episode_id),
             )
 
     def owns(self, key: int) -> bool:

@@ -186,6 +186,8 @@ class DualSystemAgent:
             plan_error=plan.error if plan else None,
             keyframe_steps=self._bank.keyframe_steps,
             plan_confidence=plan.confidence if plan else None,
+            plan_subtask=plan.subtask if plan else None,
+            plan_step=plan.step if plan else None,
             refusal=None if conditioned_on is None else self._queue.refusal,
         )
         self._last_action = action

@@ -111,6 +111,8 @@ def import_robomme_hdf5(
         int, typer.Option(help="Scale images to this width and height; 0: leave them as they are.")
     ] = 128,
     image_every: Annotated[int, typer.Option(help="Take one image of so many control steps.")] = 5,
+    workers: Processes = 1,
+    retry_errors: Retry = False,
 ) -> None:
     """Read RoboMME's released HDF5 files as episodes.
 
@@ -119,5 +121,7 @@ def import_robomme_hdf5(
     if image_px < 0 or image_every < 1:
         raise ValueError(f"expected image_px >= 0 and image_every >= 1, got {image_px} and {image_every}")
     from datagen.imports.robomme import import_robomme
+    from datagen.report import summary
 
-    print(f"{import_robomme(data, out, image_px or None, image_every)} episodes in {out}")
+    outcomes = import_robomme(data, out, image_px or None, image_every, workers, retry_errors=retry_errors)
+    print(summary(outcomes, out))

@@ -160,7 +160,8 @@ class Tick:
     plan.
     stale_action: whether the action came from a chunk that was conditioned on another subtask than the current one.
     s1_latency_s, s2_latency_s: wall-clock seconds, None where the model did not answer in this tick.
-    plan_confidence: the confidence of the plan that arrived in this tick.
+    plan_confidence, plan_subtask, plan_step: of the plan that arrived in this tick: its confidence, the subtask that it
+    names, whether that is confirmed or not, and the step of the observation that S2 was asked with.
     refusal: why S1 let the robot hold still instead of carrying out the subtask; None where it carried it out.
     """
 
@@ -176,6 +177,8 @@ class Tick:
     plan_error: str | None = None
     keyframe_steps: tuple[int, ...] = ()
     plan_confidence: float | None = None
+    plan_subtask: str | None = None
+    plan_step: int | None = None
     refusal: Refusal | None = None
 
 

@@ -111,7 +111,7 @@ class DataJournal(Journal):
 
     def remove_unfinished(self) -> None:
         """Delete the unfinished files of episodes that killed workers were writing; no worker may be left."""
-        for path in self.out.glob("*/*.h5.partial"):
+        for path in self.out.rglob("*.h5.partial"):
             path.unlink(missing_ok=True)
 
     def add(self, outcome: Outcome, traceback: str = "") -> None:

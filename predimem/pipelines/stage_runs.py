@@ -37,7 +37,8 @@ def run_stages(stages: Sequence[Stage], out: Path, at_once: int = 1) -> Path:
 
     A finished stage is noted with its config in `out`/done. Ctrl-C (or SIGTERM) is passed on to the running stages,
     whose end is waited for; the same call then goes on. Raises ConfigError where `out` holds a stage of another
-    config or of an earlier version, before anything runs, and StageError if a stage fails; others are then stopped.
+    config or of an earlier version, or one that was made from what is to be made again, before anything runs, and
+    StageError if a stage fails; others are then stopped.
 
     at_once: so many stages run side by side, as far as none needs another. Each then writes to `out`/logs, as their
     lines would mix.
@@ -45,6 +46,7 @@ def run_stages(stages: Sequence[Stage], out: Path, at_once: int = 1) -> Path:
     weights = out / "weights"
     _refuse_former_stages(stages, out)
     todo = [stage for stage in stages if not is_done(stage, out)]
+    _refuse_stale_stages(stages, todo, out)
     waiting = list(enumerate(stages, start=1))
     running: list[_Running] = []
     began = time.monotonic()
@@ -114,7 +116,7 @@ def is_done(stage: Stage, out: Path) -> bool:
         raise ConfigError(
             f"{out} holds the stage {stage.name} of another config: {', '.join(differences(before, now)[:3])}; choose "
             f"another --out, or delete {note} to run the stage again where it can go on, and {stage.result} too "
-            "where it cannot"
+            "where it cannot; what was made from it has to be made again then"
         )
     return True
 
@@ -127,6 +129,27 @@ def _refuse_former_stages(stages: Sequence[Stage], out: Path) -> None:
             raise ConfigError(
                 f"{out} was begun by an earlier version: its stage {name} is {now} now; choose another --out"
             )
+
+
+def _refuse_stale_stages(stages: Sequence[Stage], todo: Sequence[Stage], out: Path) -> None:
+    """A stage that is run again leaves something else than what those after it were made from."""
+    again, stale = {stage.name for stage in todo}, list[Stage]()
+    for stage in stages:
+        if stage.name not in again and not again.isdisjoint(stage.needs):
+            stale.append(stage)
+            again.add(stage.name)
+    if stale:
+        made = ", ".join(stage.name for stage in stale)
+        paths = ", ".join(str(path) for stage in stale for path in (_note(stage, out), _folder(stage)))
+        raise ConfigError(
+            f"{', '.join(stage.name for stage in todo)}: to be run, but {made} had been made from what was there "
+            f"before; choose another --out, or delete {paths} as well, so that they are made again"
+        )
+
+
+def _folder(stage: Stage) -> Path:
+    """All that a stage wrote, such as a training's checkpoints beside its export."""
+    return Path(stage.config.get("out", stage.result))
 
 
 def shown(stage: Stage) -> str:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memory_bank.store import MemoryStore, StoreError
+from memory_bank.store import MemoryStore, StoredKeyframe
 from memory_bank.store.embedding import embed_missing, embeddable
+from predimem.core.types import Frame
 from predimem.core.weight_files import weights_folder
 from predimem.serving.robot import RobotSpec
 
@@ -41,6 +42,7 @@ class BackgroundEmbedding:
             )
         self.cameras = tuple(cameras)
         self._size = robot.image_size
+        self._unfit = set[int]()  # keyframes with images of another size, as of the camera before
         self._store, self._place = store, (planner, weights)
         self._tower: TowerEmbedder | None = None
         self._work, self._stop = threading.Event(), threading.Event()
@@ -82,13 +84,21 @@ class BackgroundEmbedding:
             self._work.clear()
             try:
                 self._embed_all()
-            except (OSError, StoreError):
+            except Exception:  # this thread lives as long as the server, whatever one keyframe does
                 log.exception("keyframes cannot be embedded; it is tried again when the next one was kept")
             self._stop.wait(PAUSE_S)
 
     def _embed_all(self) -> None:
         tower = self.tower
-        keyframes, _ = embeddable(self._store, tower.model, tower.cameras)
-        for _ in embed_missing(self._store, keyframes, tower.model, tower.embed):
+        missing, _ = embeddable(self._store, tower.model, tower.cameras)
+        keyframes = [keyframe for keyframe in missing if keyframe.id not in self._unfit]
+        for _ in embed_missing(self._store, keyframes, tower.model, tower.embed, self._fits):
             if self._stop.is_set():
                 return
+
+    def _fits(self, keyframe: StoredKeyframe, frame: Frame) -> bool:
+        """Whether a keyframe has the robot's image size: embeddings of another one cannot be compared."""
+        fits = all(frame.images[camera].shape[:2] == tuple(self._size) for camera in self.cameras)
+        if not fits:
+            self._unfit.add(keyframe.id)
+        return fits

@@ -152,15 +152,18 @@ class Engine:
             raise
 
     def _end(self, client: Client, request: Request) -> dict[str, Any]:
-        """The episode is over. Asking again gives the same answer: the first outcome stays."""
+        """The episode is over. Asking again gives the same answer: the first outcome stays.
+
+        It is written each time that a robot asks, because the store may have failed when it asked before.
+        """
         outcome: Outcome = "ended" if request.success is None else "success" if request.success else "failure"
         found = self.sessions.end(client, request.episode_id, outcome)
         ended, first = found or self._find_kept(request.episode_id, outcome)
         if first:
-            if self.store is not None:
-                self.store.end(ended.episode_id, ended.outcome)
             self.metrics.outcomes.labels(ended.outcome).inc()
             log.info("episode ends", extra={"episode_id": ended.episode_id, "outcome": ended.outcome})
+        if self.store is not None:
+            self.store.end(ended.episode_id, ended.outcome)
         return {"done": True, "episode_id": ended.episode_id, "step": ended.step, "outcome": ended.outcome}
 
     def _find_kept(self, episode_id: str | None, outcome: Outcome) -> tuple[Ended, bool]:

@@ -129,7 +129,9 @@ class Session:
         self._robot = stored.robot if stored is not None else request.robot_id or robot_of(self.episode_id)
         self._recalled = None
         if store is not None and self._bank.recalls:
-            self._agent.recall(history_of(store, self._robot, without_episode=self.episode_id, most=EARLIER))
+            robot = self._parts.served.robot
+            shows = dict.fromkeys(robot.cameras, robot.image_size)
+            self._agent.recall(history_of(store, self._robot, self.episode_id, EARLIER, shows=shows))
         self.watch.begin()
         self._planner.go_on()
         self._hold.release()

@@ -128,6 +128,7 @@ def test_a_change_of_subtask_waits_for_confirmation():
     assert [tick["plan_age_steps"] for tick in ticks] == [None, 1, 2, 1, 2, 3, 1, 1, 2, 3, 4, 5, 1]
     assert [tick["plan_text"] for tick in ticks[1:]] == [str(name) for name in named]  # what was said, followed or not
     assert all(tick["plan_arrived"] for tick in ticks[1:])
+    assert [(tick["plan_subtask"], tick["plan_step"]) for tick in ticks[1:]] == [*zip(named, range(12), strict=True)]
     assert bank.keyframe_steps == tuple(range(len(named)))  # of every plan
     assert bank.snapshot().past_subtasks == ("a", "c", "b")  # what was followed
     unfiltered, _ = follow([(name, 0.5) for name in named])

@@ -47,6 +47,8 @@ def tick(step: int, planner: bool = True) -> Tick:
         plan_text='{"current_primitive": "x"}' if arrived else None,
         plan_error="expected JSON, got 'x'" if invalid else None,
         keyframe_steps=() if step < 2 else (0,) if step < 8 else (0, 5),
+        plan_subtask=("watch" if step < 5 else "touch the <teal> cube") if arrived and not invalid else None,
+        plan_step=step - 2 if arrived else None,
     )
 
 

@@ -66,6 +66,26 @@ def test_what_is_done_is_skipped_and_another_config_is_refused(tmp_path: Path, c
     assert not is_done(stage, tmp_path)
 
 
+def test_what_was_made_from_a_stage_that_is_to_be_run_again_is_named(tmp_path: Path) -> None:
+    data, other = make_stage(tmp_path, "data", "--help"), make_stage(tmp_path, "other", "--help")
+    planner = replace(make_stage(tmp_path, "planner", "--help"), needs=("data",))
+    driven = replace(make_stage(tmp_path, "dagger-1", "--help"), needs=("planner",))
+    stages = [data, other, planner, driven]
+    for stage in stages:
+        stage.result.mkdir(parents=True)
+    run_stages(stages, tmp_path)
+    note = tmp_path / "done" / "data.json"
+    note.unlink()
+    later = [tmp_path / place for place in ("done/planner.json", "planner", "done/dagger-1.json", "dagger-1")]
+    with pytest.raises(ConfigError, match=r"^data: to be run, but planner, dagger-1 had been made") as refused:
+        run_stages(stages, tmp_path)
+    assert f"delete {', '.join(map(str, later))} as well" in str(refused.value) and not note.exists()
+    (tmp_path / "done" / "planner.json").unlink()
+    (tmp_path / "done" / "dagger-1.json").unlink()
+    run_stages(stages, tmp_path)
+    assert all(is_done(stage, tmp_path) for stage in stages)
+
+
 def test_a_folder_that_an_earlier_version_began_is_refused(tmp_path: Path) -> None:
     (tmp_path / "done").mkdir()
     (tmp_path / "done" / "practice-0.json").write_text("{}")

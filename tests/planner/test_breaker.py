@@ -42,3 +42,17 @@ def test_the_pause_has_an_end() -> None:
         breaker.failed("down")
     clock.now_s += 60.0
     assert breaker.admit() == ""
+
+
+def test_requests_that_were_under_way_when_it_opened_do_not_lengthen_the_pause() -> None:
+    clock = Clock()
+    breaker = CircuitBreaker(2, 1.0, clock)
+    assert [breaker.admit() for _ in range(8)] == [""] * 8
+    for _ in range(8):
+        breaker.failed("down")
+    assert "8 requests failed in a row, the next is sent in 1.0 s" in breaker.admit()
+    clock.now_s = 1.0
+    assert breaker.admit() == ""
+    breaker.failed("down")  # the one that tried again
+    breaker.failed("down")  # one that had been under way for long
+    assert "in 2.0 s" in breaker.admit()

@@ -200,7 +200,7 @@ def test_the_jsonl_is_the_papers(episodes, tmp_path):
         assert meta["history_keyframe_count"] == len(sample.snapshot.keyframes)
         assert meta["camera_keys"] == ["base_camera", "hand_camera"]
         assert meta["num_context_images"] == 2 * meta["num_context_frames"]
-        assert meta["image_size"] == [64, 64]
+        assert meta["image_sizes"] == [[64, 64], [64, 64]]
 
 
 def test_the_jsonl_shows_what_the_prompt_shows_of_cropped_images(episodes, tmp_path):
@@ -211,7 +211,20 @@ def test_the_jsonl_shows_what_the_prompt_shows_of_cropped_images(episodes, tmp_p
         record = json.loads(line)
         for file, image in zip(record["images"], render_prompt(sample.snapshot, prompt).images, strict=True):
             assert np.array_equal(np.asarray(Image.open(file)), image)
-        assert record["metadata"]["image_size"] == [48, 32]
+        assert record["metadata"]["image_sizes"] == [[48, 32], [64, 64]]
+
+
+def test_two_episodes_of_one_task_and_seed_have_images_of_their_own(episodes, tmp_path):
+    """As an episode and its edited copies have them."""
+    copy = replace(episodes[0], images={name: 255 - np.asarray(images) for name, images in episodes[0].images.items()})
+    save_episode(episode_path(tmp_path / "copies", copy.task, copy.seed), copy)
+    both = [episodes[0], load_episode(episode_path(tmp_path / "copies", copy.task, copy.seed))]
+    samples = draw(both, DatasetConfig(), count=20)
+    assert {sample.episode is both[0] for sample in samples} == {True, False}
+    path = write_jsonl(tmp_path / "data", iter(samples), PROMPT, DatasetConfig())
+    for line, sample in zip(path.read_text().splitlines(), samples, strict=True):
+        for file, image in zip(json.loads(line)["images"], render_prompt(sample.snapshot, PROMPT).images, strict=True):
+            assert np.array_equal(np.asarray(Image.open(file)), image)
 
 
 def test_images_can_be_base64(episodes, tmp_path):

@@ -82,10 +82,13 @@ def test_a_nomination_where_none_is_wanted_is_seen(processor) -> None:
 # --- lengths ---
 
 
-def test_lengths_are_those_of_the_processor_and_long_samples_are_refused(base, processor, episodes, tmp_path) -> None:
-    config = DatasetConfig(validation_fraction=0.25)
-    jsonl = write_validation_data(tmp_path, episodes, PROMPT, MEMORY, config, 0, samples=6)
-    found = check_lengths(jsonl, base, PROMPT, max_length=4096)
+@pytest.mark.parametrize("crop", [{}, {"base_camera": (0.0, 0.0, 0.5, 1.0)}, {"hand_camera": (0.0, 0.0, 0.5, 1.0)}])
+def test_lengths_are_those_of_the_processor_and_long_samples_are_refused(
+    base, processor, episodes, tmp_path, crop
+) -> None:
+    config, prompt = DatasetConfig(validation_fraction=0.25), replace(PROMPT, crop=crop)
+    jsonl = write_validation_data(tmp_path, episodes, prompt, MEMORY, config, 0, samples=6)
+    found = check_lengths(jsonl, base, prompt, max_length=4096)
     assert json.loads((tmp_path / FILE_NAME).read_text())["longest"] == found.longest
     rows = [json.loads(line) for line in jsonl.read_text().splitlines()]
     assert len(rows) == found.samples == 6 and not any(row["metadata"]["counterfactual"] for row in rows)
@@ -96,7 +99,7 @@ def test_lengths_are_those_of_the_processor_and_long_samples_are_refused(base, p
         longest = max(longest, len(processor(text=[text], images=images, do_resize=False)["input_ids"][0]))
     assert found.longest == longest
     with pytest.raises(DatasetError, match=rf"of 6 samples are longer than sft.max_length, {found.longest - 1} tokens"):
-        check_lengths(jsonl, base, PROMPT, max_length=found.longest - 1)
+        check_lengths(jsonl, base, prompt, max_length=found.longest - 1)
     with pytest.raises(DatasetError, match="no episode is held out"):
         write_validation_data(tmp_path / "none", episodes[:2], PROMPT, MEMORY, DatasetConfig(), 0, samples=6)
 

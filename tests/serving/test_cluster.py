@@ -11,6 +11,7 @@ import pytest
 
 from predimem.serving import wire
 from predimem.serving.cluster.command import cluster_config
+from predimem.serving.cluster.replica import with_own_log
 from predimem.serving.cluster.shown import labelled
 from predimem.serving.command import serve_config
 from predimem.serving.config import ClusterConfig
@@ -102,3 +103,12 @@ def test_settings_of_a_cluster() -> None:
         cluster_config(settings(small_config()))
     with pytest.raises(ValueError, match=r"max_replicas \(2\) is less than replicas \(3\)"):
         settings(small_config(cluster={"replicas": 3, "max_replicas": 2}))
+
+
+def test_each_replica_has_a_log_of_its_own_where_there_is_a_folder(tmp_path: Path) -> None:
+    in_folder = cluster_config(settings(small_config(state={"dir": str(tmp_path)})))
+    assert with_own_log(in_folder, "r1").s2_process.log_dir == str(tmp_path / "log" / "r1")
+    database = cluster_config(settings(small_config(state={"store": "postgresql://user@host/database"})))
+    assert with_own_log(database, "r1") == database
+    chosen = settings(small_config(state={"dir": str(tmp_path)}, s2_process={"log_dir": "mine"}))
+    assert with_own_log(chosen, "r1").s2_process.log_dir == "mine"

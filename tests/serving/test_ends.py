@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from openpi_client.websocket_client_policy import WebsocketClientPolicy
 
+from memory_bank.store.sqlite import FILE
 from predimem.serving import wire
 from predimem.serving.engine import Engine
 from predimem.serving.page.live import overview
@@ -99,6 +101,26 @@ def test_after_a_restart_the_end_is_known(make_engine: MakeEngine, tmp_path: Pat
     assert end(again, client, episode_id="a")[2] == "success"
     assert outcomes(again) == {"a": "success", "b": "failure"}
     assert "order: there is no such episode to end" in refused(again, client, {"done": True, "episode_id": "x"})
+
+
+def test_an_end_that_the_store_could_not_keep_is_kept_when_the_robot_asks_again(
+    make_engine: MakeEngine, tmp_path: Path
+) -> None:
+    engine, client = make_engine(tmp_path), Client()
+    send(engine, client, observe(episode_id="a", step=7))
+
+    def rename(old: str, new: str) -> None:
+        with sqlite3.connect(tmp_path / FILE) as database:
+            database.execute(f"ALTER TABLE {old} RENAME TO {new}")
+
+    rename("episodes", "away")
+    done = {"done": True, "episode_id": "a", "success": True}
+    assert "internal: a fault of the server" in refused(engine, client, done)
+    rename("away", "episodes")
+    assert end(engine, client, episode_id="a", success=False) == ("a", 7, "success")
+    assert outcomes(engine) == {"a": "success"}
+    count = engine.metrics.registry.get_sample_value
+    assert count("predimem_outcomes_total", {"outcome": "success"}) == 1
 
 
 def test_connections_without_names(make_engine: MakeEngine) -> None:

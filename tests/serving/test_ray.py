@@ -16,6 +16,7 @@ from openpi_client.websocket_client_policy import WebsocketClientPolicy
 
 from predimem.serving.config import StateConfig
 from predimem.serving.store import open_state
+from tests.memory_bank.store.postgres import running_server
 from tests.processes import descendants, wait_until_ended
 from tests.serving.support import ServerProcess, observe, server_process, small_config
 from tests.serving.test_restart import mark_of
@@ -171,9 +172,19 @@ def test_a_robot_without_episode_ids_is_told_of_the_loss(cluster: ServerProcess)
     assert client.infer(observe(7))["step"] == 4
 
 
-def test_sigterm_to_the_whole_process_group_is_no_error(tmp_path: Path) -> None:
+@pytest.fixture(params=["folder", pytest.param("postgres", marks=pytest.mark.needs("postgres"))])
+def state(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, str]]:
+    """Where the replicas share their memory: in a folder, or in a database and nothing else."""
+    if request.param == "folder":
+        yield {"dir": str(tmp_path / "state")}
+        return
+    with running_server() as address:
+        yield {"store": address}
+
+
+def test_sigterm_to_the_whole_process_group_is_no_error(tmp_path: Path, state: dict[str, str]) -> None:
     """As systemd and shells send it: to Ray's own processes, too. All of them are gone afterwards."""
-    changes = {"state": {"dir": str(tmp_path / "state")}, "cluster": {"address": "local", "cpus_per_replica": 0.5}}
+    changes = {"state": state, "cluster": {"address": "local", "cpus_per_replica": 0.5}}
     command = ["-m", "tests.serving.support", json.dumps([small_config(**changes), {}])]
     with server_process(command, tmp_path / "gateway.log") as server:
         server.wait_ready(timeout_s=300)

@@ -86,7 +86,8 @@ class EpisodeLog:
 
     def confidence_at(self, step: int) -> float | None:
         """The planner's confidence in the plan that was followed at `step`; None where it does not say it."""
-        valid = [a for a in self.answers if a.arrived_step <= step and a.subtask is not None]
+        followed = self.given_labels[step]
+        valid = [a for a in self.answers if a.arrived_step <= step and a.subtask == followed]
         return valid[-1].confidence if valid else None
 
     def spans(self) -> list[tuple[int, int, str]]:
@@ -144,10 +145,10 @@ class LogRecorder:
 
 
 def _answer(tick: Tick, step: int) -> Answer:
-    """An answer that was not valid has no age of its own: it counts as asked when it arrived."""
-    if tick.plan_error is not None or tick.plan_age_steps is None:
+    """An answer that was not valid, or was given in a conditioning video, counts as asked when it arrived."""
+    if tick.plan_error is not None or tick.plan_step is None or tick.plan_step < 0:
         return Answer(step, step, None)
-    return Answer(step - tick.plan_age_steps, step, tick.subtask, tick.plan_confidence)
+    return Answer(tick.plan_step, step, tick.plan_subtask, tick.plan_confidence)
 
 
 def _number(info: Mapping[str, object], name: str) -> int:

@@ -13,6 +13,7 @@ from datetime import date
 from statistics import mean
 from typing import Any
 
+from predimem.agent.config import ORACLE, SCRIPTED
 from predimem.evaluation.analysis.compact import episodes_of
 
 REPORTED = "reported_avg"
@@ -151,8 +152,13 @@ def _key(entry: Mapping[str, Any]) -> tuple[str, str, str]:
 
 def _check_learned(results: Mapping[str, Any], agent: str) -> None:
     config = results["provenance"].get("agent_configs", {}).get(agent, {})
-    if config.get("planner") == "oracle" or config.get("actor") not in config.get("weights", {}):
+    if config.get("planner") == ORACLE or config.get("actor") in SCRIPTED:
         raise ValueError(f"{agent} knows the simulator's true state, so the leaderboard has no place for it")
+    if config.get("actor") not in config.get("weights", {}):
+        raise ValueError(
+            f"the results say no weights of {agent}'s actor; the leaderboard has a place for learned agents whose "
+            "weights are known: those of `agent_configs` with an actor in a folder of weights"
+        )
 
 
 def _aggregates(standard: Standard, scores: Mapping[str, float]) -> tuple[dict[str, float], float | None]:

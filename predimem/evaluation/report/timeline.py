@@ -128,7 +128,7 @@ def _draw_s2(parts: list[str], ticks: Sequence[Any], at: Place, unit: float, y: 
         if not tick["plan_arrived"]:
             continue
         x, invalid = at(tick["step"]) + unit / 2, tick["plan_error"] is not None
-        age = None if invalid else tick["plan_age_steps"]
+        age = None if invalid or tick.get("plan_step") is None else tick["step"] - tick["plan_step"]
         latency = "" if tick["s2_latency_s"] is None else f", {1e3 * tick['s2_latency_s']:.0f} ms"
         title = f"step {tick['step']}{latency}: {tick['plan_error'] if invalid else tick['plan_text']}"
         kind = "s2 bad" if invalid else "s2"

@@ -26,6 +26,18 @@ from predimem.serving.sessions import Client
 SWEEP_S = 5.0
 
 
+def with_own_log(config: ServeConfig, replica: str) -> ServeConfig:
+    """The log of a replica's planner lies in a folder of its own below the state folder, if there is one.
+
+    With a database alone there is none: then the log is in a temporary folder of the replica's machine.
+    """
+    folder = config.state.folder
+    if folder is None or config.s2_process.log_dir is not None:
+        return config
+    logs = Path(folder) / "log" / replica
+    return replace(config, s2_process=replace(config.s2_process, log_dir=str(logs)))
+
+
 class Answer(NamedTuple):
     """reply: what the robot is sent, or None where it was refused: then `code` and `why` are those of `Refusal`."""
 
@@ -45,11 +57,7 @@ class Replica:
         share_heap()
         sys.setswitchinterval(SWITCH_S)
         self._name: str = serve.get_replica_context().replica_id.unique_id
-        assert config.state.dir is not None
-        if config.s2_process.log_dir is None:
-            logs = Path(config.state.dir) / "log" / self._name
-            config = replace(config, s2_process=replace(config.s2_process, log_dir=str(logs)))
-        self._engine = Engine(config, make_served())
+        self._engine = Engine(with_own_log(config, self._name), make_served())
         self._engine.start()
         settle()
         self._idle_s = config.limits.idle_s

@@ -15,6 +15,7 @@ from predimem.core.episode_folder import episode_path, load_episodes
 from predimem.core.episode_writer import save_episode
 from predimem.core.episodes import Episode, SubtaskSpan
 from predimem.core.frames import Frames
+from predimem.jobs.journal import DataJournal
 from predimem.jobs.tasks import Job
 
 SIDE, CELL = 32, 2  # px of an image, and of a cell of the 16 x 16 that labels name
@@ -98,6 +99,24 @@ def test_edited_episodes_have_the_seeds_of_their_sources(tmp_path: Path) -> None
     made = [(e.seed, str(e.metadata["edit"])) for e in load_episodes(tmp_path / "edited")]
     assert sorted(seed for seed, _ in made) == [1000, 1000, 1001, 1001, 1002, 1002]
     assert len(set(made)) == 6, "each copy of an episode has another edit"
+
+
+def test_the_copy_that_says_that_a_job_is_done_is_written_last(tmp_path: Path) -> None:
+    source = episode("ButtonUnmask", {(3, 5): RED, (6, 2): GREEN}, [(3, 5), (3, 5)])
+    save_episode(episode_path(tmp_path / "own", "ButtonUnmask", 1000), replace(source, seed=1000))
+    config = EditedRobommeConfig(sources=str(tmp_path / "own"), out=str(tmp_path / "edited"), copies=3)
+    worker, (job,) = EditedRobommeWorker(config.for_workers()), config.jobs()
+    (tmp_path / "edited").mkdir()
+    (tmp_path / "edited" / "ButtonUnmask").touch()  # where the first copy cannot be written
+    with pytest.raises(OSError, match="ButtonUnmask"):
+        worker.play(job)
+    assert sorted(path.parent.parent.name for path in (tmp_path / "edited").rglob("*.h5")) == ["copy_2", "copy_3"]
+    (tmp_path / "edited" / "ButtonUnmask").unlink()
+    (tmp_path / "edited" / "copy_2" / "ButtonUnmask" / "seed0000001000.h5.partial").touch()  # as a kill leaves it
+    with DataJournal(config.out, {}) as journal:
+        journal.remove_unfinished()
+        assert journal.missing([job]) == [job] and not list((tmp_path / "edited").rglob("*.partial"))
+    assert worker.play(job).kept and len(load_episodes(tmp_path / "edited")) == 3
 
 
 def test_tasks_whose_words_name_sides_are_refused() -> None:

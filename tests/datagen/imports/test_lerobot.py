@@ -213,6 +213,17 @@ def test_keyframes_by_the_motion_of_each_arm() -> None:
         lerobot_source(RELEASED, "instruction", arms=[Arm((0, 1, 9), 6)])
 
 
+def test_exported_copies_of_an_episode_are_numbered_anew(tmp_path: Path) -> None:
+    """Copies have the task and seed of the recording that they were made of, so that their names would be the same."""
+    for folder in ("episodes", "episodes/copy_2"):
+        save(tmp_path / folder, make_episode(1, 1000))
+    export_lerobot(tmp_path / "episodes", tmp_path / "lerobot", progress=False)
+    with pytest.raises(EpisodeError, match=r"some of its 2 episodes have the same task_name and seed.* give --task"):
+        lerobot_source(tmp_path / "lerobot", "columns")
+    jobs = lerobot_source(tmp_path / "lerobot", "columns", task="put").jobs()
+    assert jobs == [Job("put", 1000), Job("put", 1001)]
+
+
 def test_cameras_sizes_names_and_numbers(tmp_path: Path) -> None:
     source = lerobot_source(RELEASED, "instruction", ["wrist"], 16, "touch", 1500)
     assert source.jobs() == [Job("touch", 1500), Job("touch", 1501), Job("touch", 1502)]

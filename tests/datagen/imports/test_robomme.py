@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from datagen.imports.robomme import import_robomme
 from predimem.core.episode_reader import load_episode
 from predimem.core.frames import EpisodeError
+from predimem.jobs.journal import JournalError
 
 VIDEO, ACTED = 6, 8
 NAME, GROUNDED = (
@@ -22,6 +24,7 @@ NAME, GROUNDED = (
 
 def write(path: Path, episodes: tuple[int, ...] = (3,), size: int = 256, **changes: Any) -> Path:
     """changes: the value of a dataset of each timestep, by its name, in place of the right one; None leaves it out."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     with h5py.File(path, "w") as file:
         for number in episodes:
             group = file.create_group(f"episode_{number}")
@@ -48,7 +51,7 @@ def write(path: Path, episodes: tuple[int, ...] = (3,), size: int = 256, **chang
 
 def test_an_episode(tmp_path: Path) -> None:
     file = write(tmp_path / "record_dataset_VideoUnmask.h5", (3, 12))
-    assert import_robomme(file, tmp_path / "out", image_px=64, image_every=2, progress=False) == 2
+    assert import_robomme(file, tmp_path / "out", image_px=64, image_every=2, progress=False)[1].steps == VIDEO + ACTED
     episode = load_episode(tmp_path / "out/VideoUnmask/seed0000001003.h5")
     assert (episode.benchmark, episode.task, episode.instruction) == (
         "robomme",
@@ -67,7 +70,11 @@ def test_an_episode(tmp_path: Path) -> None:
     front = episode.images["base_camera"]
     assert front.shape == (14, 64, 64, 3) and len(front.images) == 7
     assert front[5][0, 0, 0] == 4 and episode.images["hand_camera"][6][0, 0, 0] == 106
-    assert import_robomme(tmp_path, tmp_path / "out", image_px=64, progress=False) == 2  # they are there already
+    there = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.h5")}
+    assert len(import_robomme(file.parent, tmp_path / "out", image_px=64, image_every=2, progress=False)) == 2
+    assert there == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.h5")}
+    with pytest.raises(JournalError, match=r"image_every \(was 2, is 1\)"):
+        import_robomme(file, tmp_path / "out", image_px=64, progress=False)
 
 
 def test_timesteps_go_by_number_and_the_images_may_stay_as_they_are(tmp_path: Path) -> None:
@@ -92,13 +99,27 @@ def test_where_nothing_was_commanded_the_arm_stays(tmp_path: Path) -> None:
         ("VideoUnmask", {"obs/joint_state": np.zeros(3)}, r"joint_state: expected 7 finite numbers, got float64 \[3\]"),
         ("VideoUnmask", {"action/joint_action": np.zeros(5)}, r"joint_action: expected 8 finite numbers, got \[5\]"),
         ("VideoUnmask", {"info/grounded_subgoal": b"?"}, r"timestep_6/info/grounded_subgoal: expected a place <y, x>"),
-        ("Unknown", {}, "expected a name record_dataset_<task>.h5, with a task of BinFill"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, name: str, changes: dict[str, Any], message: str) -> None:
-    file = write(tmp_path / f"record_dataset_{name}.h5", size=8, **changes)
-    with pytest.raises(EpisodeError, match=message):
-        import_robomme(file, tmp_path / "out", progress=False)
+def test_what_is_wrong_is_said_with_its_place_and_the_rest_is_imported(
+    tmp_path: Path, name: str, changes: dict[str, Any], message: str
+) -> None:
+    write(tmp_path / "in" / f"record_dataset_{name}.h5", size=8, **changes)
+    write(tmp_path / "in" / "record_dataset_MoveCube.h5", size=8)
+    wrong, right = sorted(import_robomme(tmp_path / "in", tmp_path / "out", progress=False), key=lambda o: o.kept)
+    assert wrong.is_error and wrong.task == name and right.kept and right.task == "MoveCube"
+    assert re.search(message, (tmp_path / "out" / "errors" / f"{name}-seed0000001003.txt").read_text())
+    assert [path.parent.name for path in (tmp_path / "out").rglob("seed*.h5")] == ["MoveCube"]
+
+
+def test_files_that_cannot_be_told_apart_or_are_not_robommes(tmp_path: Path) -> None:
+    unknown = write(tmp_path / "record_dataset_Unknown.h5", size=8)
+    with pytest.raises(EpisodeError, match=r"expected a name record_dataset_<task>\.h5, with a task of BinFill"):
+        import_robomme(unknown, tmp_path / "out", progress=False)
+    for folder in ("first", "second"):
+        write(tmp_path / "both" / folder / "record_dataset_MoveCube.h5", size=8)
+    with pytest.raises(EpisodeError, match="both have the episodes of MoveCube: import one of them"):
+        import_robomme(tmp_path / "both", tmp_path / "out", progress=False)
     assert not list(tmp_path.rglob("seed*"))
 
 

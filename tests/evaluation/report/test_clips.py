@@ -54,7 +54,8 @@ class StagePlayer(FakePlayer):
             self.played = step + 1
             subtask = "look" if step < 200 else "place <it>" if step < WRONG_FROM else self.name
             keyframes = () if self.forgets or step < 195 else (190,)
-            tick = Tick(step, subtask, 2, False, False, 0.01, 0.1, step % 10 == 0, "{}", None, keyframes, 0.625)
+            answer = (0.625, subtask, max(step - 2, 0))
+            tick = Tick(step, subtask, 2, False, False, 0.01, 0.1, step % 10 == 0, "{}", None, keyframes, *answer)
             due = int(step >= 199)
             states = ("+x" if step == STEPS - 1 else "+.") if due else ".."
             info = {"stage_facts": FACTS, "stage_due": due, "stage_states": states, "stage_labels": "look\nplace <it>"}

@@ -83,6 +83,9 @@ def test_what_the_leaderboard_has_no_place_for() -> None:
         leaderboard_entry(results(FIVE), "oracle-subtask", ME)
     with pytest.raises(ValueError, match="predimem knows the simulator's true state"):
         leaderboard_entry(results(FIVE, actor="skills"), "predimem", ME)
+    for actor in ("ws://gpu:8000", "random"):
+        with pytest.raises(ValueError, match="the results say no weights of predimem's actor"):
+            leaderboard_entry(results(FIVE, actor=actor), "predimem", ME)
     broken = results(FIVE)
     broken["episodes"][0]["status"] = "error"
     with pytest.raises(ValueError, match="1 of 20 episodes of predimem ended in an error, which is no failure"):

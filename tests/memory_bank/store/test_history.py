@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 
 import numpy as np
+import pytest
 
 from memory_bank.retrieval.from_store import history_of
+from predimem.core.types import Frame
 from tests.memory_bank.store.conftest import Open
 from tests.memory_bank.store.made_up import image, keyframe, play
 
@@ -27,3 +29,24 @@ def test_the_episodes_of_a_robot_are_its_history(opened: Open) -> None:
     assert all(3500 < session.age_s < 3700 for session in past.sessions)
     assert [s.instruction for s in history_of(store, "left", "left/3", most=1).sessions] == ["find it"]
     assert history_of(store, "nobody").sessions == ()
+
+
+def test_what_another_camera_saw_and_what_is_deleted_meanwhile_is_left_out(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = opened()
+    old = play(store, "left/1", (3,), "put it away")
+    play(store, "left/2", (5, 7), "put it away")
+    size = image("left/2", 5).shape[:2]
+    assert len(history_of(store, "left", shows={"hand": size}).sessions) == 2
+    assert history_of(store, "left", shows={"hand": (size[0] * 2, size[1])}).sessions == ()
+    assert history_of(store, "left", shows={"hand": size, "new camera": size}).sessions == ()
+    read = store.frame
+
+    def deleted_before(key: int, step: int) -> Frame:
+        if key == old:
+            store.delete("left", episode_id="left/1")
+        return read(key, step)
+
+    monkeypatch.setattr(store, "frame", deleted_before)
+    assert [[f.step for f in session.frames] for session in history_of(store, "left").sessions] == [[5, 7]]
