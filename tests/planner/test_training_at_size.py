@@ -19,7 +19,7 @@ from planner.dataset import DatasetConfig, DatasetError
 from planner.export import export_planner
 from planner.feature_shards import FeatureShards, is_sharded, shard_bytes, write_shards
 from planner.model import ObjectiveConfig, PrediMemForConditionalGeneration
-from planner.prompt import chat_messages, render_answer
+from planner.prompt import chat_messages, render_answer, size_images
 from planner.sample_length import FILE_NAME, check_lengths
 from planner.swift_command import METRIC, Node, SftConfig, swift_command, swift_environment
 from planner.tiny.base import link_pretrained_base, make_tiny_base
@@ -95,7 +95,7 @@ def test_lengths_are_those_of_the_processor_and_long_samples_are_refused(
     longest = 0
     for row in rows:  # with the stock processor: prompt, answer and what the template puts behind it
         text = processor.apply_chat_template(chat_messages(row["messages"]), tokenize=False)
-        images = [Image.open(name) for name in row["images"]]
+        images = size_images([np.asarray(Image.open(name)) for name in row["images"]], prompt)
         longest = max(longest, len(processor(text=[text], images=images, do_resize=False)["input_ids"][0]))
     assert found.longest == longest
     with pytest.raises(DatasetError, match=rf"of 6 samples are longer than sft.max_length, {found.longest - 1} tokens"):
