@@ -69,7 +69,10 @@ class RemoteConfig:
 
 
 class RemotePolicy:
-    """Implements `Policy`. Not thread-safe. The connection is made with the first observation."""
+    """Implements `Policy`. Not thread-safe. The connection is made with the first observation.
+
+    Raises ValueError where the file with the key is not there.
+    """
 
     def __init__(
         self,
@@ -83,6 +86,7 @@ class RemotePolicy:
         self.url = url
         self.config = config or RemoteConfig()
         self._wire = msgpack_numpy
+        self._headers = _headers(self.config.api_key_file)
         self._clock, self._sleep = clock, sleep
         self._resize = None if self.config.image_size is None else ResizeWithPad(self.config.image_size, True)
         self._connection: Any = None
@@ -131,6 +135,10 @@ class RemotePolicy:
                 f"the S1 server {self.url} did not answer within connect_s {self.config.connect_s} and reply_s "
                 f"{self.config.reply_s}: is it still loading, or too slow for these?"
             ) from error
+        except RemotePolicyError:  # of `_connect`: another kind of server, which waiting does not change
+            self.close()
+            self._not_before_s = None
+            raise
         except (OSError, WebSocketException) as error:
             self._failed()
             raise RemotePolicyError(
@@ -150,14 +158,11 @@ class RemotePolicy:
     def _connect(self) -> Any:
         from websockets.sync.client import connect
 
-        headers = {}
-        if self.config.api_key_file is not None:
-            headers["Authorization"] = f"Api-Key {Path(self.config.api_key_file).expanduser().read_text().strip()}"
         connection = self._connection = connect(
             self.url,
             compression=None,
             max_size=None,
-            additional_headers=headers,
+            additional_headers=self._headers,
             open_timeout=self.config.connect_s,
             close_timeout=1.0,
         )
@@ -219,6 +224,15 @@ class RemotePolicy:
                 )
             _put(message, key, observation.state[list(entries)] if entries else observation.state)
         return message
+
+
+def _headers(api_key_file: str | None) -> dict[str, str]:
+    if api_key_file is None:
+        return {}
+    path = Path(api_key_file).expanduser()
+    if not path.is_file():
+        raise ValueError(f"actor_options: api_key_file: there is no file {path}")
+    return {"Authorization": f"Api-Key {path.read_text().strip()}"}
 
 
 def _put(message: dict[str, Any], key: str, value: np.ndarray) -> None:

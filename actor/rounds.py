@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
-from actor.train import SUMMARY_FILE, train
+from actor.train import is_finished, train
 from actor.training.checkpoint import checkpoints
 from actor.training.config import ActorTrainConfig, DaggerConfig
 
@@ -23,17 +23,15 @@ def train_rounds(config: ActorTrainConfig, collect: Collect, progress: bool = Tr
 
     After Ctrl-C (KeyboardInterrupt) the same call goes on: finished rounds are kept, a begun one is resumed, and
     `collect` is called for it again.
-    Raises what `train` and `collect` raise.
+    Raises what `train` and `collect` raise, and ValueError for a finished round of another config.
     """
     out, weights = Path(config.out), None
     rollouts: list[str] = []
     for number in range(config.dagger.rounds + 1):
         run = out / f"round{number}"
-        finished = (run / SUMMARY_FILE).is_file() and (run / "weights").is_dir()
         steps, previous = config.steps, None
-        if config.dagger.seeds(number):
-            if not finished:
-                collect(weights, out / f"rollouts{number}", number)
+        seeds = config.dagger.seeds(number)
+        if seeds:
             rollouts.append(str(out / f"rollouts{number}"))
         if weights:
             steps, previous = config.dagger.steps, str(weights)
@@ -45,8 +43,10 @@ def train_rounds(config: ActorTrainConfig, collect: Collect, progress: bool = Tr
             continue_from=previous or config.continue_from,
             dagger=DaggerConfig(),
         )
+        if not is_finished(run, this):
+            if seeds:
+                collect(weights, out / f"rollouts{number}", number)
+            train(this, resume=bool(checkpoints(run)), progress=progress)
         weights = run / "weights"
-        if not finished:
-            weights = train(this, resume=bool(checkpoints(run)), progress=progress)
     assert weights is not None
     return weights

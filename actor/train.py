@@ -30,7 +30,7 @@ from actor.training.log import LOG_FILE, Log, begin_tracking, end_tracking
 from actor.training.parts import add_lora, merge_lora, mixed
 from actor.training.processes import Trained, agree, make_accelerator
 from actor.training.start import new_learner, prepare
-from actor.weights import STATS_FILE, Actor, load_into, save_actor, tokenizer_path
+from actor.weights import STATS_FILE, WEIGHTS_FILE, Actor, load_into, save_actor, tokenizer_path
 from predimem.core.config import in_todays_words, to_dict
 from predimem.core.episode_folder import list_episodes
 from predimem.core.progress import Bar
@@ -107,10 +107,12 @@ def train(
             if interrupted and done < config.steps:
                 raise KeyboardInterrupt(f"stopped after step {done}, of which {run} has a checkpoint")
     with average.in_place():  # on a CPU, the weights that are exported are those of the module itself
+        if not figures:  # it was resumed behind its last step, such as after an export that was interrupted
+            figures = trained.validate(val_frames, preprocess, config.sampling, config.actor.num_steps)
         weights = trained.whole_model()
         if accelerator.is_main_process:
-            _summarise(run, config, train_frames, val_frames, figures, log.seconds, weights, accelerator.num_processes)
             _export(run, config, mixed(weights, begun, config.start_share))
+            _summarise(run, config, train_frames, val_frames, figures, log.seconds, weights, accelerator.num_processes)
     end_tracking(accelerator)
     accelerator.wait_for_everyone()
     return run / "weights"
@@ -161,13 +163,26 @@ def previous_run(run: Path, config: ActorTrainConfig, resume: bool) -> Note | No
         return None
     if not resume:
         raise ValueError(f"{run} already holds a run: pass --resume to go on with it, or choose another --out")
+    _check_config(run, note, config)
+    if note.episodes != _digest(config):
+        raise ValueError(f"the episodes under {config.episodes} are not those that {run} was trained on")
+    return note
+
+
+def is_finished(run: Path, config: ActorTrainConfig) -> bool:
+    """Whether `run` holds a training that has exported its weights. Raises ValueError if it had another config."""
+    if not ((run / SUMMARY_FILE).is_file() and (run / "weights" / WEIGHTS_FILE).is_file()):
+        return False
+    if (note := read_note(run)) is not None:
+        _check_config(run, note, config)
+    return True
+
+
+def _check_config(run: Path, note: Note, config: ActorTrainConfig) -> None:
     before, now = in_todays_words(ActorTrainConfig, note.config), to_dict(config)
     for name in now:
         if name not in _MAY_CHANGE and json.dumps(before.get(name)) != json.dumps(now[name]):
             raise ValueError(f"{run} was trained with {name} = {before.get(name)}, the config says {now[name]}")
-    if note.episodes != _digest(config):
-        raise ValueError(f"the episodes under {config.episodes} are not those that {run} was trained on")
-    return note
 
 
 def _digest(config: ActorTrainConfig) -> str:

@@ -22,6 +22,7 @@ from actor.tiny.pose import ROTATION_DIM, Rotation
 from actor.tokenizer import Tokenizer, load_tokenizer, save_tokenizer
 from predimem.core.config import from_dict, to_dict
 from predimem.core.faults import SetupError
+from predimem.core.files import AtomicWrite
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
@@ -144,8 +145,9 @@ def save_actor(folder: str | Path, actor: Actor, dtype: torch.dtype = torch.floa
     folder = Path(folder)
     write_description(folder, actor.config, actor.stats, actor.tokenizer)
     weights = {to_openpi(k): v.to(dtype).contiguous() for k, v in actor.model.state_dict().items()}
-    save_file(weights, folder / WEIGHTS_FILE, metadata={"format": "pt"})
-    (folder / WEIGHTS_FILE).chmod(0o644)  # safetensors writes for the owner alone
+    with AtomicWrite(folder / WEIGHTS_FILE) as partial:
+        save_file(weights, partial, metadata={"format": "pt"})
+        partial.chmod(0o644)  # safetensors writes for the owner alone
 
 
 def write_description(folder: Path, config: ActorConfig, stats: NormStats, tokenizer: Tokenizer) -> None:

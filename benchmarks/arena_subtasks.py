@@ -32,6 +32,8 @@ def main() -> None:
         env = ArenaEnv(task=group["task"], obs_mode="none", sim_backend="cpu", render_backend="none")
         for row in group["rows"]:
             episode = dict(zip(results["columns"], row, strict=True))
+            if episode["status"] == "error":
+                continue
             env.reset(seed=episode["seed"])
             for stage, subtask in enumerate(env.variant().subtasks):
                 kind = kind_of({"skill": subtask.skill.value, "target": subtask.target})

@@ -169,6 +169,10 @@ def main() -> None:
         write_table(lines, args.table)
         return
     weights = dict(given.split("=", 1) for given in args.actor)
+    for line in lines:
+        name = line["task"].partition(":")[0]
+        if line["actor"] != (actor := weights.get(name, ACTORS[name])):
+            parser.error(f"{args.out} has episodes of {name} with the actor {line['actor']}, not {actor}: use another")
     there = {(line["task"], line["mode"], line["latency_ms"], line["seed"]) for line in lines}
     args.out.parent.mkdir(parents=True, exist_ok=True)
     wanted = range(args.seed_start, args.seed_start + args.episodes)

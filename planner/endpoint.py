@@ -132,17 +132,14 @@ class EndpointPlanner:
         prompt = render_prompt(snapshot, self.spec.prompt)
         images = size_images(prompt.images, self.spec.prompt)
         reply = self._reply(self._messages(prompt.messages, images), snapshot)
-        counted = reply.usage.prompt_tokens if reply.usage is not None else None
-        if self._count is not None and counted is not None:
-            self._check(counted, self._count(prompt, [image.size for image in images]), images)
         try:
+            counted = reply.usage.prompt_tokens if reply.usage is not None else None
             choice = reply.choices[0]
             text = choice.message.content or ""
         except (AttributeError, IndexError, TypeError) as error:
-            raise EndpointError(
-                f"{self._config.url} answers, but not as an OpenAI-compatible server does: check its url, which "
-                f"usually ends with /v1 ({error!r})"
-            ) from error
+            raise self._not_openai(error) from error
+        if self._count is not None and counted is not None:
+            self._check(counted, self._count(prompt, [image.size for image in images]), images)
         plan = parse_plan(text, snapshot)
         return plan if plan.subtask is None else replace(plan, confidence=_confidence(choice.logprobs, text))
 
@@ -199,7 +196,10 @@ class EndpointPlanner:
     def _name(self) -> str:
         """By which the server calls the model. Raises EndpointError where it serves several."""
         if self._model is None:
-            listed = sorted(model.id for model in self._client.models.list())
+            try:
+                listed = sorted(model.id for model in self._client.models.list())
+            except (AttributeError, TypeError) as error:
+                raise self._not_openai(error) from error
             if len(listed) != 1:
                 raise EndpointError(
                     f"{self._config.url} serves {len(listed)} models ({', '.join(listed) or 'none'}): name one of them "
@@ -207,6 +207,12 @@ class EndpointPlanner:
                 )
             (self._model,) = listed
         return self._model
+
+    def _not_openai(self, error: Exception) -> EndpointError:
+        return EndpointError(
+            f"{self._config.url} answers, but not as an OpenAI-compatible server does: check its url, which usually "
+            f"ends with /v1 ({error!r})"
+        )
 
     def _check(self, counted: int, expected: int, images: Sequence[Image]) -> None:
         if counted == expected:

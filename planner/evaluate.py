@@ -52,6 +52,8 @@ class ReplayScores:
     keyframes_per_episode: how many keyframes are stored at the end, on average.
     latency_p50_s: the median time of an answer.
     mistakes: wrong answers, each as (episode, step, label, answer).
+
+    A share of nothing is None, such as the precision of a planner that stores no keyframes.
     """
 
     episodes: int
@@ -59,11 +61,11 @@ class ReplayScores:
     invalid: int
     accuracy: dict[str, float] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
-    first_goal: float = 0.0
-    goal_episodes: float = 0.0
+    first_goal: float | None = None
+    goal_episodes: float | None = None
     cue_kept: float = 0.0
-    keyframe_precision: float = 0.0
-    keyframe_recall: float = 0.0
+    keyframe_precision: float | None = None
+    keyframe_recall: float | None = None
     keyframes_per_episode: float = 0.0
     latency_p50_s: float = 0.0
     mistakes: list[list[str]] = field(default_factory=list)
@@ -113,15 +115,19 @@ def replay_planner(
         invalid=invalid,
         accuracy={name: round(float(np.mean(values)), 4) for name, values in right.items()},
         counts={name: len(values) for name, values in right.items()},
-        first_goal=round(float(np.mean(first_right or [0.0])), 4),
-        goal_episodes=round(float(np.mean(all_right or [0.0])), 4),
+        first_goal=_share(sum(first_right), len(first_right)),
+        goal_episodes=_share(sum(all_right), len(all_right)),
         cue_kept=round(float(np.mean(cue_kept)), 4),
-        keyframe_precision=round(matched / max(1, stored), 4),
-        keyframe_recall=round(recalled / max(1, annotated), 4),
+        keyframe_precision=_share(matched, stored),
+        keyframe_recall=_share(recalled, annotated),
         keyframes_per_episode=round(stored / len(episodes), 2),
         latency_p50_s=round(float(np.median(latencies)), 4),
         mistakes=mistakes,
     )
+
+
+def _share(part: int, whole: int) -> float | None:
+    return round(part / whole, 4) if whole else None
 
 
 def replay_plans(

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from actor.memory_head.config import HeadConfig
@@ -74,7 +75,7 @@ def load_head(folder: Path) -> Head:
         layout = from_dict(RowLayout, data["layout"], f"{folder}: layout")
         head = Head(from_dict(HeadConfig, data["head"], f"{folder}: head"), layout, data["actions"], data["trained"])
         head.modules.load_state_dict(load_file(folder / WEIGHTS_FILE))
-    except (OSError, KeyError, ValueError, RuntimeError) as error:
+    except (OSError, KeyError, ValueError, RuntimeError, SafetensorError) as error:
         raise WeightsError(f"{folder} holds no head that can be read: {error}") from error
     return head
 

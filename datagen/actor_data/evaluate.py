@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -39,12 +40,14 @@ def play_skills(
 
     out: a file of JSON lines: what is played, then one line for each roll-out. A roll-out that is there is not played
     again, so that the same call goes on after Ctrl-C.
-    make_policy: None replays label chunks, without noise, each open loop until the next look: the check that
-    labels mean what they say. actor: what tells its attempts from another's, such as the weights' hash.
+    make_policy: who acts, whatever policy the config names; None replays label chunks, without noise, each open loop
+    until the next look: the check that labels mean what they say. actor: what tells its attempts from another's, such
+    as the weights' hash.
     workers: processes of simulators.
     Raises ValueError for training seeds, and where `out` holds attempts of another actor or config.
     """
     refuse_training_seeds(first_seed, config.episodes, "skills")
+    config = replace(config, policy=None, expert_share=0.0, expert_labels=("*",))
     ids = {name: task.task_id for name, task in config.tasks_by_name().items()}
     jobs = [Job(name, seed) for name in ids for seed in range(first_seed, first_seed + config.episodes)]
     settings = {k: v for k, v in to_dict(config).items() if k not in config.may_differ}

@@ -13,7 +13,7 @@ from memory_bank.store.scope import KEYFRAMES, where
 from memory_bank.store.search import Found, Searcher
 
 SCHEMA = "predimem"
-NEEDS_PGVECTOR = (0, 7)  # the first one with vectors of float16
+NEEDS_PGVECTOR = (0, 8)  # the first one whose index goes on searching where a condition leaves too little
 INDEXED_DIMENSIONS = 4000  # that pgvector's index takes
 CANDIDATES = 400  # of a search in the index
 _LOCK = 0x7072656469  # of transactions that have to be alone
@@ -110,7 +110,7 @@ class PostgresDatabase(Database):
                     ) from error
             [(version,)] = connection.execute(asked).fetchall()
             if tuple(int(part) for part in version.split(".")[:2]) < NEEDS_PGVECTOR:
-                raise StoreError(f"the database has pgvector {version}; vectors of float16 need 0.7 or newer")
+                raise StoreError(f"the database has pgvector {version}; searches need 0.8 or newer")
 
 
 class SqlSearcher(Searcher):

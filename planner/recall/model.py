@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
@@ -62,7 +63,7 @@ def load_model(folder: Path) -> RecallModel:
         model = RecallModel(RecallConfig(**data | {"answers": tuple(data["answers"])}))
         weights = load_file(folder / WEIGHTS)
         model.load_state_dict({name: value.float() for name, value in weights.items()})
-    except (OSError, ValueError, TypeError, KeyError, RuntimeError) as error:
+    except (OSError, ValueError, TypeError, KeyError, RuntimeError, SafetensorError) as error:
         raise SetupError(
             f"the recall planner in {folder} cannot be loaded ({error}): `predimem train interference` makes one"
         ) from error

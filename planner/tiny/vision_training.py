@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,7 @@ class TowerTrainer:
         state = {
             "step": step,
             "seconds": seconds,
+            "config": self._trained_with,
             "tower": self.tower.state_dict(),
             "readouts": self.readouts.state_dict(),
             "optimiser": self.optimiser.state_dict(),
@@ -165,10 +167,20 @@ class TowerTrainer:
         with AtomicWrite(self.checkpoint) as whole:
             torch.save(state, whole)
 
+    @property
+    def _trained_with(self) -> dict[str, Any]:
+        """The config, but for what changes no weight."""
+        return {name: value for name, value in asdict(self.config).items() if name not in ("directory", "save_steps")}
+
     def _resume(self) -> tuple[int, float]:
         if not self.checkpoint.is_file():
             return 0, 0.0
         saved = torch.load(self.checkpoint, weights_only=True)
+        if saved.get("config") != self._trained_with:
+            raise ValueError(
+                f"{self.checkpoint.parent} holds a vision tower that is half trained with another config: choose "
+                f"another vision.directory, or delete {self.checkpoint} to train the tower anew"
+            )
         self.tower.load_state_dict(saved["tower"])
         self.readouts.load_state_dict(saved["readouts"])
         self.optimiser.load_state_dict(saved["optimiser"])

@@ -45,14 +45,15 @@ def verify_memory(
 
     from memory_bank import MemoryConfig
     from memory_bank.conformance import check_memory, milliseconds_of_a_step
-    from predimem.core.config import ConfigError, from_dict, read_yaml
+    from predimem.core.config import ConfigError, from_dict, merged, read_yaml
 
     try:
         given = yaml.safe_load(options) or {}
     except yaml.YAMLError as error:
         raise ConfigError(f"--options: expected YAML such as '{{seconds: 5}}', got {options!r}: {error}") from error
-    data = {} if config is None else read_yaml(config).get("memory", {})
-    settings = from_dict(MemoryConfig, data | {"implementation": memory, "options": given}, "memory")
+    recipe = {} if config is None else read_yaml(config)
+    data = merged({"memory": recipe.get("memory", {})}, {"memory": {"implementation": memory, "options": given}})
+    settings = from_dict(MemoryConfig, data["memory"], "memory")
     faults = 0
     for finding in check_memory(settings):
         print(f"{'FAULT' if finding.fault else 'ok   '}  {finding.check}", flush=True)
@@ -78,7 +79,10 @@ def verify_planner(
         str | None, typer.Option(help="OpenAI-compatible server that serves the planner, in place of a device.")
     ] = None,
 ) -> None:
-    """Replay recorded episodes that were held out to a planner with its own memory, and print its accuracy."""
+    """Replay recorded episodes that were held out to a planner with its own memory, and print its accuracy.
+
+    Which ones were held out follows from the planner's training, if that had the episodes of this folder alone.
+    """
     from predimem.core.episode_folder import list_episodes, load_episodes
     from predimem.core.episodes import check_subtasks
     from predimem.core.placement import Placement
@@ -90,6 +94,7 @@ def verify_planner(
     weights = planner or weights_folder(None, "planner")
     check_folder(weights)
     with stage("loading PyTorch"):
+        from planner.checkpoint import read_spec
         from planner.dataset import split_episodes
         from planner.decoding import load_planner
         from planner.endpoint import EndpointConfig, EndpointPlanner
@@ -97,7 +102,8 @@ def verify_planner(
         from planner.tracking import TrackingConfig, score_by_group, track_planner
         from planner.train import TrainConfig
 
-    fraction = TrainConfig().dataset.validation_fraction
+    trained = read_spec(weights).training.get("config", {}).get("dataset", {})
+    fraction = trained.get("validation_fraction", TrainConfig().dataset.validation_fraction)
     recorded = load_episodes(episodes)
     for episode in recorded:
         check_subtasks(episode, episodes)
@@ -114,7 +120,6 @@ def verify_planner(
     else:
         model = load_planner(weights, place.device, dtype=place.dtype)
     if load_benchmark(held_out[0].benchmark).long_episodes:
-        trained = model.spec.training.get("config", {}).get("dataset", {})
         tracking_config = TrackingConfig(
             nominate=trained.get("nominate", "subtask_ends"),
             traceless=tuple(trained.get("traceless", ())),

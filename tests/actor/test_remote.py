@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -89,6 +90,36 @@ def test_what_goes_wrong_is_said_and_does_not_last(server: ServerProcess, port: 
 
     policy.config = replace(policy.config, patience_s=60.0, reply_s=10.0)
     assert policy.infer(observe(), "open it").actions[0, 1] == 7
+
+
+def test_a_server_of_another_kind_is_not_waited_for():
+    """It says what it is when somebody connects; that does not change with time."""
+    from openpi_client import msgpack_numpy
+    from websockets.sync.server import ServerConnection, serve
+
+    connected: list[None] = []
+
+    def greet(connection: ServerConnection) -> None:
+        connected.append(None)
+        connection.send(msgpack_numpy.packb({"server": "predimem"}))
+        connection.recv()
+
+    with serve(greet, "127.0.0.1", 0) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        policy = RemotePolicy(f"ws://127.0.0.1:{server.socket.getsockname()[1]}", OPTIONS)
+        with pytest.raises(RemotePolicyError, match="is a predimem server, which has a planner of its own"):
+            policy.infer(observe(), "open it")
+        server.shutdown()
+        thread.join()
+    assert len(connected) == 1
+
+
+def test_a_key_that_is_not_there(tmp_path: Path):
+    from dataclasses import replace
+
+    with pytest.raises(ValueError, match=r"actor_options: api_key_file: there is no file .*key"):
+        RemotePolicy("ws://127.0.0.1:1", replace(OPTIONS, api_key_file=str(tmp_path / "key")))
 
 
 def test_an_observation_that_lacks_what_the_options_name():

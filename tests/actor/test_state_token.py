@@ -1,6 +1,7 @@
 """The actor that gets its state as a token, says where the target is, and opens or closes, nothing between."""
 
 import dataclasses
+import json
 from pathlib import Path
 
 import numpy as np
@@ -207,5 +208,12 @@ def test_rounds_play_learn_and_go_on_after_an_interruption(episodes: Path, tmp_p
     assert (last / "model.safetensors").read_bytes() != first
     for name in ("norm_stats.json", "tokenizer.json"):
         assert (last / name).read_text() == (tmp_path / "round0" / "weights" / name).read_text()
+    with pytest.raises(ValueError, match=r"round0 was trained with steps = .*, the config says 777"):
+        train_rounds(dataclasses.replace(config, steps=777), collect, progress=False)
+    kept = (last / "model.safetensors").read_bytes()
+    (last / "model.safetensors").unlink()  # as where the export was interrupted
+    assert train_rounds(config, collect, progress=False) == last
+    assert (last / "model.safetensors").read_bytes() == kept and asked[-1] == ("round1", 2)
     summary = (tmp_path / "round2" / "summary.json").read_text()
+    assert json.loads(summary)["validation"]
     assert '"training_episodes": 12' in summary  # 12 and 3 more, of which every sixth validates

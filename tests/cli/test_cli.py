@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,17 @@ def test_bad_input_is_one_clear_line(arguments, message, monkeypatch, capsys):
         main()
     assert str(ended.value.code).startswith("predimem: ")
     assert message in capsys.readouterr().err + str(ended.value.code)
+
+
+def test_a_memory_is_checked_with_the_window_of_a_recipe(tmp_path, monkeypatch, capsys):
+    """Whose own memory may be named in the short form."""
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(f"memory: {ROOT / 'examples' / 'every_few_seconds.py'}:EveryFewSeconds\n")
+    words = ["verify", "memory", "memory_bank.uniform:UniformFrames", "--config", str(recipe)]
+    monkeypatch.setattr(sys, "argv", ["predimem", *words])
+    with suppress(SystemExit):
+        main()
+    assert "A control step with two cameras of 128 px takes" in capsys.readouterr().out
 
 
 def test_bad_input_in_a_process_of_its_own():

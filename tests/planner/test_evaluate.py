@@ -45,7 +45,7 @@ def test_a_planner_without_memory_fails_where_memory_is_needed():
     assert scores.accuracy == {"watch": 1.0, "wait": 1.0, "touch": 0.0}
     assert scores.answers == 10 and scores.invalid == 5
     assert (scores.goal_episodes, scores.cue_kept, scores.keyframe_recall) == (0.0, 0.0, 0.0)
-    assert scores.first_goal == 0.0
+    assert scores.first_goal == 0.0 and scores.keyframe_precision is None  # it stores none
     assert scores.mistakes[0][2] == "touch the red cube"
 
 

@@ -10,7 +10,7 @@ import torch
 
 from memory_bank.retrieval import Gate
 from planner.recall.examples import SCALARS, WORD_CELLS, Shown, Tokens, tokens_of, word_cells
-from planner.recall.model import CONFIG, RecallConfig, batch_of, load_model
+from planner.recall.model import CONFIG, WEIGHTS, RecallConfig, batch_of, load_model
 from planner.recall.projection import train_projection
 from planner.recall.train import RecallTraining, train_recall
 from predimem.agent.own_planner import weights_of
@@ -108,6 +108,10 @@ def test_it_is_kept_in_half_precision_and_read_again(trained, tmp_path: Path) ->
     model.save(tmp_path)
     again = load_model(tmp_path)
     assert again.config == model.config and right(again) > 0.95
+    whole = (tmp_path / WEIGHTS).read_bytes()
+    (tmp_path / WEIGHTS).write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(SetupError, match=r"cannot be loaded .*predimem train interference"):
+        load_model(tmp_path)
     (tmp_path / CONFIG).write_text('{"embedding": 8}')
     with pytest.raises(SetupError, match="predimem train interference"):
         load_model(tmp_path)

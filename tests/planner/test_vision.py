@@ -120,6 +120,9 @@ def test_training_resumes_to_the_same_tower(processor, frames, tmp_path, monkeyp
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path / "cut")
     monkeypatch.setattr(TowerTrainer, "_step", step)
+    other = replace(CONFIG, learning_rate=2 * CONFIG.learning_rate)
+    with pytest.raises(ValueError, match=r"half trained with another config: choose another vision.directory"):
+        pretrain_tower(make_model(processor).visual, processor.image_processor, frames, frames, other, tmp_path / "cut")
     resumed = run(tmp_path / "cut")
     assert all(torch.equal(whole[name], resumed[name]) for name in whole)
     assert sorted(p.name for p in (tmp_path / "cut").iterdir()) == ["vision.json", "vision.safetensors"]

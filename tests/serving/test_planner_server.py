@@ -247,6 +247,32 @@ def test_a_failing_server_is_asked_again_and_then_left_alone() -> None:
     faulty.server.shutdown()
 
 
+@pytest.mark.parametrize("model", ["m", None])
+def test_a_url_of_web_pages_is_said_to_be_one(model: str | None) -> None:
+    """Without /v1 at its end, many servers answer with a page."""
+
+    class Pages(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(b"<html>planners for everybody</html>")
+
+        do_POST = do_GET
+
+        def log_message(self, format: str, *_: Any) -> None:
+            """Silent."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Pages)
+    Thread(target=server.serve_forever, daemon=True).start()
+    planner = EndpointPlanner(FOLDER, EndpointConfig(f"http://127.0.0.1:{server.server_port}", model))
+    with pytest.raises(
+        EndpointError, match="not as an OpenAI-compatible server does: check its url, which usually ends"
+    ):
+        planner.plan(next(snapshots(1)))
+    server.shutdown()
+
+
 def test_a_server_without_probabilities_gives_plans_without_confidence() -> None:
     faulty = Faulty(400, refuses="logprobs")
     planner = EndpointPlanner(FOLDER, EndpointConfig(faulty.url, "m"))

@@ -109,7 +109,6 @@ def run_evaluation(
     out = Path(config.out)
     check_folder(out)
     jobs = plan_jobs(config)
-    began_s = time.monotonic()
     pool = WorkerPool(make_player, out, config.workers, config.episode_timeout_s)
     try:
         with stage("starting the first worker"):
@@ -123,7 +122,7 @@ def run_evaluation(
         pool.close(kill=True)
         raise
     pool.close()
-    results = _results(config, jobs, journal, provenance, time.monotonic() - began_s)
+    results = _results(config, jobs, journal, provenance)
     if len(config.agents) > 1:
         played = [journal.records[job.key] for job in jobs]
         results["comparisons"] = compare(played, config.tasks, config.agents, config.references, categories)
@@ -230,13 +229,18 @@ def _play_missing(
     keys = {job.key for job in missing}
     finished = [journal.records[job.key] for job in jobs if job.key not in keys]
     played = f"of {len(jobs)} episodes played"
+    began_s: float | None = None
     try:
         pool.load(tuple(dict.fromkeys(job.agent for job in missing)))
         commit, dirty = revision()
         started = datetime.now(UTC).isoformat(timespec="seconds")
         journal.begin({"started": started, "revision": commit, "dirty": dirty, "machine": machine()})
+        began_s = time.monotonic()
         _play(pool, missing, finished, journal, config.horizons)
+        journal.note_seconds(time.monotonic() - began_s)
     except KeyboardInterrupt:
+        if began_s is not None:
+            journal.note_seconds(time.monotonic() - began_s)
         print(f"\ninterrupted: {len(finished)} {played}; the same command goes on")
         raise
     except (SetupError, OSError) as error:
@@ -280,7 +284,6 @@ def _results(
     jobs: Sequence[EpisodeJob],
     journal: EvaluationJournal,
     provenance: dict[str, Any],
-    wall_s: float,
 ) -> dict[str, Any]:
     records = [journal.records[job.key] for job in jobs]
     table = {
@@ -303,7 +306,7 @@ def _results(
         "config": asdict(config) | {"tasks": list(config.tasks), "agents": list(config.agents)},
         "provenance": provenance,
         "started": journal.runs[0]["started"],
-        "wall_s": round(wall_s, 1),
+        "wall_s": round(journal.seconds, 1),
         "results": table,
         "mean": summarise_means(records, config.agents, config.tasks),
         "comparisons": None,

@@ -42,6 +42,7 @@ class EvaluationJournal(Journal):
         super().__init__(out)
         self.records: dict[tuple[str, str, int], EpisodeRecord] = {}
         self.runs: list[dict[str, Any]] = []
+        self.seconds = 0.0  # that all runs took
         self._agents: dict[str, dict[str, Any]] = {}
         self._overwrite = overwrite
         self._unwritten: list[dict[str, Any]] = []  # nothing is, and nothing removed, before there is something to play
@@ -65,6 +66,11 @@ class EvaluationJournal(Journal):
     def add(self, record: EpisodeRecord) -> None:
         self.records[record["task"], record["agent"], record["seed"]] = record
         self.append({"episode": record})
+
+    def note_seconds(self, seconds: float) -> None:
+        """How long a run took; nothing is noted of one that played nothing."""
+        self.seconds += seconds
+        self.append({"seconds": round(seconds, 3)})
 
     def _clear(self) -> None:
         self._file.clear()
@@ -94,6 +100,8 @@ class EvaluationJournal(Journal):
         for line in lines:
             if "run" in line:
                 self.runs.append(line["run"])
+            elif "seconds" in line:
+                self.seconds += line["seconds"]
             elif "agent" in line:
                 self._agents[line["agent"]] = modern_agent(line["identity"])
             else:

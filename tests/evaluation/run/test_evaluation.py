@@ -81,6 +81,8 @@ def test_finished_episodes_are_not_played_again_and_more_can_be_added(tmp_path: 
     retried = run_evaluation(config(**vars_of(larger, retry_errors=True)), FakePlayer)
     assert [e["status"] for e in retried["episodes"]] == ["success"] * 4
     assert retried["episodes"][0] == results["episodes"][0]
+    assert results["wall_s"] <= retried["wall_s"]  # of all runs together
+    assert run_evaluation(larger, FakePlayer)["wall_s"] == retried["wall_s"]
 
 
 def vars_of(settings: EvaluationConfig, **changes: Any) -> dict[str, Any]:
@@ -94,7 +96,7 @@ def test_other_weights_need_another_folder(tmp_path: Path) -> None:
         run_evaluation(settings, partial(FakePlayer, weights="xyz"))
     results = run_evaluation(config(**vars_of(settings, overwrite=True)), partial(FakePlayer, weights="xyz"))
     assert results["provenance"]["weights"]["planner"] == "xyz"
-    assert len((tmp_path / "episodes.jsonl").read_text().splitlines()) == 3
+    assert len((tmp_path / "episodes.jsonl").read_text().splitlines()) == 4  # what, when, one episode, how long
 
 
 def test_agent_configs_come_and_go_but_do_not_change(tmp_path: Path) -> None:
@@ -168,7 +170,9 @@ def test_ctrl_c_then_the_same_command_goes_on(tmp_path: Path) -> None:
     assert first.returncode != 0 and "the same command goes on" in stdout
     assert stderr.count("KeyboardInterrupt") == 1, stderr
     assert (tmp_path / "workers.log").read_text() == ""  # the workers leave quietly
-    before = [json.loads(line)["episode"] for line in journal.read_text().splitlines()[2:]]
+    lines = [json.loads(line) for line in journal.read_text().splitlines()[2:]]
+    before = [line["episode"] for line in lines if "episode" in line]
+    assert lines[-1]["seconds"] > 0  # how long the interrupted run took
     assert 1 <= len(before) < 20
     assert not (tmp_path / "results.json").exists()
 
@@ -176,4 +180,4 @@ def test_ctrl_c_then_the_same_command_goes_on(tmp_path: Path) -> None:
     played = {(e["task"], e["agent"], e["seed"]): e["wall_s"] for e in results["episodes"]}
     assert len(played) == 20
     assert all(played[e["task"], e["agent"], e["seed"]] == e["wall_s"] for e in before)
-    assert len(journal.read_text().splitlines()) == 1 + 2 + 20  # its head, two runs, each episode once
+    assert len(journal.read_text().splitlines()) == 1 + 2 * 2 + 20  # its head, beginning and end of two runs, episodes
