@@ -62,6 +62,7 @@ OWN_ROUND = (
 CORRECTED = (("corrected_actor", "corrected"), ("corrected_actor", "oracle-memory-corrected"))
 CORRECTED_PLANNER = (
     ("arena_corrected", "predimem-corrected"),
+    ("arena_corrected_video", "native-video-corrected"),
     ("arena_corrected_ablations", "no-keyframes-corrected"),
     ("arena_corrected_skills", "predimem-corrected-skills"),
     ("arena_corrected_skills", "predimem-corrected-skills-slips"),
@@ -249,8 +250,10 @@ TO_CORRECTED_PLANNER = [
     (CORRECTED[0], CORRECTED_PLANNER[0]),
     (FULL, CORRECTED_PLANNER[0]),
     (CORRECTED_PLANNER[0], CORRECTED_PLANNER[1]),
-    (WITH_SKILLS, CORRECTED_PLANNER[2]),
-    (OWN_ROUND[3], CORRECTED_PLANNER[3]),
+    (CORRECTED_PLANNER[0], CORRECTED_PLANNER[2]),
+    (CORRECTED_PLANNER[1], CORRECTED_PLANNER[2]),
+    (WITH_SKILLS, CORRECTED_PLANNER[3]),
+    (OWN_ROUND[3], CORRECTED_PLANNER[4]),
 ]
 TABLES: dict[str, Callable[[], str]] = {
     "learned": lambda: overall(LEARNED),
