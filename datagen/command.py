@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from datagen.actor_data.config import ActorDataConfig
-from datagen.dagger.agent import check_models
 from datagen.dagger.config import PlannerDaggerConfig
 from datagen.demos.config import GenerationConfig
 from datagen.demos.edited_cues import EditedCuesConfig, edited_cues_worker
@@ -56,8 +55,6 @@ def make_data(
     if kind == "mikasa" and (unknown := set(changes) - {"out"}):
         raise ConfigError(f"{path} is of the kind mikasa: its {', '.join(sorted(unknown))} are in the file itself")
     config = replace(given, **changes)
-    if isinstance(config, PlannerDaggerConfig):
-        check_models(config)
     if isinstance(config, GenerationConfig) and (vlm := config.decomposition.vlm):
         where = f" at {vlm.base_url}" if vlm.base_url else ""
         print(

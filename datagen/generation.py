@@ -13,6 +13,7 @@ from datagen.former_names import todays_kind
 from predimem.core.config import ConfigError, tasks_as_text, to_dict
 from predimem.core.own_code import SUFFIX
 from predimem.core.seeds import DEMONSTRATION_SEEDS, check_training_seeds
+from predimem.core.weight_files import model_folder, weights_hash
 from predimem.envs.arena.task import Task
 from predimem.envs.arena.tasks import TASKS
 from predimem.envs.arena.unseen.conditions import check_shares
@@ -89,6 +90,10 @@ class ArenaDataConfig:
             raise ValueError(f"each task may be named once, in whatever way; got {', '.join(self.tasks)}")
         return found
 
+    def models(self) -> dict[str, str]:
+        """The models that episodes are made with: field -> folder of weights, or name of shipped ones."""
+        return {}
+
     def jobs(self) -> list[Job]:
         return [Job(name, seed) for name in self.tasks_by_name() for seed in self.seeds]
 
@@ -110,10 +115,13 @@ def run_generation(
     """Make the episodes of `config` that are not there yet; the outcomes of all of them.
 
     make_worker: picklable; called with the config once in each worker process. See `run_jobs` for deaths, errors and
-    Ctrl-C. Raises ValueError for a config that names unknown tasks, before anything is written.
+    Ctrl-C. Before anything is written it raises ValueError for a config that names unknown tasks, and WeightsError for
+    models that are not there.
     """
     jobs = config.jobs()
-    with DataJournal(config.out, to_dict(config), config.may_differ, type(config)) as journal:
+    models = config.models() if isinstance(config, ArenaDataConfig) else {}
+    weights = {field: weights_hash(model_folder(name)) for field, name in models.items()}
+    with DataJournal(config.out, to_dict(config), config.may_differ, type(config), weights) as journal:
         worker = partial(make_worker, config.for_workers())
         return run_jobs(jobs, worker, journal, backend, progress, retry_errors)
 

@@ -62,6 +62,9 @@ class ActorDataConfig(ArenaDataConfig):
     expert_share: float = 0.0
     expert_labels: tuple[str, ...] = ("*",)
 
+    def models(self) -> dict[str, str]:
+        return {} if self.policy is None else {"policy": self.policy}
+
     def for_workers(self) -> ActorDataConfig:
         config = super().for_workers()
         return config if self.policy is None else replace(config, policy=str(Path(self.policy).resolve()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,14 +13,7 @@ from predimem.agent.config import ORACLE, SCRIPTED
 from predimem.agent.dual_system import DualSystemAgent, DualSystemConfig
 from predimem.agent.worker import PlannerWorker
 from predimem.core.interfaces import Planner, Policy
-from predimem.core.weight_files import weights_folder
-
-
-def check_models(config: PlannerDaggerConfig) -> None:
-    """Raises WeightsError where there are no weights of a model that the config names."""
-    for name, others in ((config.driver, (ORACLE,)), (config.low_level_policy, SCRIPTED)):
-        if name not in others:
-            _folder(name)
+from predimem.core.weight_files import model_folder
 
 
 def load_models(config: PlannerDaggerConfig) -> tuple[Any, Policy | None]:
@@ -30,11 +22,11 @@ def load_models(config: PlannerDaggerConfig) -> tuple[Any, Policy | None]:
     if config.driver != ORACLE:
         from planner.decoding import load_planner
 
-        planner = load_planner(_folder(config.driver), threads=1)
+        planner = load_planner(model_folder(config.driver), threads=1)
     if config.low_level_policy not in SCRIPTED:
         from actor.policy import load_policy
 
-        policy = load_policy(_folder(config.low_level_policy))
+        policy = load_policy(model_folder(config.low_level_policy))
     return planner, policy
 
 
@@ -46,8 +38,3 @@ def make_agent(
     settings = DualSystemConfig(plan_every_steps=config.plan_every_steps)
     still = lambda last: hold if last is None else last  # noqa: E731
     return DualSystemAgent(make_memory(memory), PlannerWorker(planner, clock), policy, clock, still, settings)
-
-
-def _folder(name: str) -> Path:
-    """Of the weights of this name: a folder, or the name of shipped weights."""
-    return Path(name) if Path(name).is_dir() else weights_folder(None, name)

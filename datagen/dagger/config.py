@@ -123,6 +123,10 @@ class PlannerDaggerConfig(ArenaDataConfig):
     oracle_spells: OracleSpellConfig = field(default_factory=OracleSpellConfig)
     keyframes: KeyframeConfig = field(default_factory=KeyframeConfig)
 
+    def models(self) -> dict[str, str]:
+        named = {"driver": self.driver, "low_level_policy": self.low_level_policy}
+        return {field: name for field, name in named.items() if name not in (ORACLE, *SCRIPTED)}
+
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "driver", FORMER_DRIVERS.get(self.driver, self.driver))

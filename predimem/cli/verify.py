@@ -70,7 +70,9 @@ def verify_planner(
     planner: Annotated[
         Path | None, typer.Option(help="Folder of an exported planner; default: the shipped planner.")
     ] = None,
-    episodes: Annotated[Path, typer.Option(help="Folder with recorded episodes.")] = Path("runs/data/mikasa"),
+    episodes: Annotated[
+        list[Path], typer.Option(help="Folder with recorded episodes; give it once for each that was trained on.")
+    ] = [Path("runs/data/mikasa")],  # noqa: B006
     device: Annotated[str, typer.Option(help="Device that the planner runs on, such as `cuda`.")] = "cpu",
     dtype: Annotated[
         str | None, typer.Option(help="float32, bfloat16 or float16; default: float32 on the CPU, else bfloat16.")
@@ -81,7 +83,7 @@ def verify_planner(
 ) -> None:
     """Replay recorded episodes that were held out to a planner with its own memory, and print its accuracy.
 
-    Which ones were held out follows from the planner's training, if that had the episodes of this folder alone.
+    Which ones were held out follows from the planner's training, if that had the episodes of these folders alone.
     """
     from predimem.core.episode_folder import list_episodes, load_episodes
     from predimem.core.episodes import check_subtasks
@@ -90,7 +92,8 @@ def verify_planner(
     from predimem.core.weight_files import check_folder, weights_folder
     from predimem.envs.benchmark import load_benchmark
 
-    list_episodes(episodes)
+    for folder in episodes:
+        list_episodes(folder)
     weights = planner or weights_folder(None, "planner")
     check_folder(weights)
     with stage("loading PyTorch"):
@@ -104,14 +107,17 @@ def verify_planner(
 
     trained = read_spec(weights).training.get("config", {}).get("dataset", {})
     fraction = trained.get("validation_fraction", TrainConfig().dataset.validation_fraction)
-    recorded = load_episodes(episodes)
-    for episode in recorded:
-        check_subtasks(episode, episodes)
+    recorded = []
+    for folder in episodes:
+        loaded = load_episodes(folder)
+        for episode in loaded:
+            check_subtasks(episode, folder)
+        recorded += loaded
     _, held_out = split_episodes(recorded, fraction)
     if not held_out:
-        tasks = len({episode.task for episode in recorded})
+        tasks, folders = len({episode.task for episode in recorded}), ", ".join(map(str, episodes))
         raise ValueError(
-            f"{episodes}: expected enough episodes of a task to hold out {fraction:.0%} of them, at least 6; "
+            f"{folders}: expected enough episodes of a task to hold out {fraction:.0%} of them, at least 6; "
             f"it has {len(recorded)} of {tasks} task{'s' * (tasks != 1)}: record more with `predimem datagen`"
         )
     place = Placement(device, dtype)

@@ -37,6 +37,14 @@ def weights_folder(root: str | Path | None, name: str) -> Path:
     return folder
 
 
+def model_folder(name: str) -> Path:
+    """The folder of the weights that a data config names: a folder, or the name of shipped weights.
+
+    Raises WeightsError where there is none.
+    """
+    return Path(name) if Path(name).is_dir() else weights_folder(None, name)
+
+
 def _shipped(root: str | Path | None, name: str) -> str:
     """How to have the shipped weights of a model below `root`, if there are any."""
     shipped = EMBEDDED / name

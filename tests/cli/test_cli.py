@@ -111,10 +111,13 @@ def test_bad_input_in_a_process_of_its_own():
 
 @pytest.mark.slow
 def test_a_planner_is_not_verified_without_episodes_that_are_held_out(tmp_path):
+    first, second = tmp_path / "first", tmp_path / "second"
     for seed in range(5):
-        save_episode(episode_path(tmp_path, "Squares-v0", seed), make_episode(seed, "red"))
-    result = predimem("verify", "planner", "--episodes", str(tmp_path))
+        folder = first if seed < 2 else second
+        save_episode(episode_path(folder, "Squares-v0", seed), make_episode(seed, "red"))
+    result = predimem("verify", "planner", "--episodes", str(first), "--episodes", str(second))
     assert result.returncode == 1 and "Traceback" not in result.stderr
+    assert f"{first}, {second}: expected" in result.stderr
     assert "hold out 10% of them, at least 6; it has 5 of 1 task: record more" in result.stderr
 
 
