@@ -58,7 +58,10 @@ def evaluate(
         int | None, typer.Option(help="Seed of the first episode; all agents play the same seeds.")
     ] = None,
     out: Annotated[
-        str | None, typer.Option(help="Folder for everything that the command writes; default: runs/eval.")
+        str | None,
+        typer.Option(
+            help="Folder for everything that the command writes; default: the config's, else runs/eval/BENCHMARK."
+        ),
     ] = None,
     workers: Annotated[
         int | None, typer.Option(help="How many processes play side by side; each has its own simulator and models.")

@@ -16,7 +16,12 @@ from predimem.core.files import AtomicWrite
 
 EMBEDDED = Path(__file__).parents[1] / "weights"
 # How names of models begin, of which the first that fits counts, and names of their recipes.
-RECIPES = {"arena-": "arena", "mikasa-sequences-": "mikasa_sequences", "mikasa-": "mikasa_touch"}
+RECIPES = {
+    "arena-": "arena",
+    "mikasa-sequences-": "mikasa_sequences",
+    "mikasa-": "mikasa_touch",
+    "robomme-": "robomme",
+}
 SHARDS = "model-*-of-*.safetensors"
 INSTRUCTIONS_FILE = "instructions.json"  # what a planner was trained on; it changes no answer
 
@@ -64,6 +69,8 @@ def _recipe(name: str) -> str:
     kind, _, rest = name.removeprefix(prefix).partition("-")
     if kind not in ("planner", "actor"):
         return "train them with `predimem train planner` and `predimem train actor`"
+    if kind == "planner" and rest.endswith("corrected"):
+        return "train them in two rounds (docs/guides/training.md, `predimem train rounds`) and put them there"
     recipe = "_".join([family, *rest.split("-")] if rest else [family])
     return f"train them with `predimem train {kind} --config configs/{kind}/{recipe}.yaml` and put them there"
 

@@ -137,11 +137,18 @@ def test_a_finished_tower_is_loaded_not_trained(processor, frames, tmp_path):
     assert all(torch.equal(first[name], tensor) for name, tensor in other.state_dict().items())
 
 
-def test_a_tower_of_another_config_is_refused(processor, frames, tmp_path):
-    tower = make_model(processor).visual
-    pretrain_tower(tower, processor.image_processor, frames, frames, CONFIG, tmp_path)
+def test_a_tower_of_another_config_or_robot_is_refused(processor, frames, tmp_path):
+    def train(config=CONFIG, benchmarks=("arena",)):
+        tower = make_model(processor).visual
+        args = (tower, processor.image_processor, frames, frames, config, tmp_path)
+        return pretrain_tower(*args, benchmarks=benchmarks)
+
+    train()
+    train()
     with pytest.raises(ValueError, match="another config"):
-        pretrain_tower(tower, processor.image_processor, frames, frames, replace(CONFIG, palette_size=5), tmp_path)
+        train(replace(CONFIG, palette_size=5))
+    with pytest.raises(ValueError, match=r"trained on images of arena, not lamp: choose another vision\.directory"):
+        train(benchmarks=("lamp", "arena"))
 
 
 def test_features_have_unit_scale(processor, frames, tmp_path):

@@ -15,11 +15,12 @@ from memory_bank import MemoryBank
 from predimem.agent.clock import SimulatedClock
 from predimem.agent.dual_system import DualSystemAgent, DualSystemConfig
 from predimem.agent.worker import PlannerWorker
-from predimem.core.config import ConfigError
+from predimem.core.config import ConfigError, read_yaml, to_dict
 from predimem.core.types import Observation, Tick
 from predimem.envs.mikasa.suite import hold_action
-from predimem.serving.config import ModelsConfig
+from predimem.serving.config import ModelsConfig, ServeConfig
 from predimem.serving.models import make_served
+from predimem.serving.planner_server import PlannerServerConfig
 from tests.serving.support import ROOT, server_process
 
 PROMPT = "Observe the cube's color, wait, then touch the cube of the same color."
@@ -98,6 +99,13 @@ def test_the_shipped_config_is_the_default() -> None:
     from predimem.serving.command import serve_config
 
     assert serve_config(ROOT / "configs/serve.yaml", {}) == serve_config(None, {})
+
+
+def test_the_shipped_configs_have_every_setting() -> None:
+    planner_server = to_dict(PlannerServerConfig("planner", port=8100))
+    del planner_server["folder"]
+    assert read_yaml(ROOT / "configs/serve.yaml") == to_dict(ServeConfig())
+    assert read_yaml(ROOT / "configs/serve_planner.yaml") == planner_server
 
 
 @pytest.mark.slow

@@ -149,7 +149,8 @@ def evaluation_settings(path: str | Path | None, given: Mapping[str, Any]) -> Ev
     """The settings of a file, with what is given in their place.
 
     Without a file (None) the benchmark's own file says which agents there are and how they are played, and nothing
-    else. given: "episodes", "play.time.mode", ... -> value, where None stands for "not given". Raises ConfigError.
+    else; results go into a folder of its name. given: "episodes", "play.time.mode", ... -> value, where None stands
+    for "not given". Raises ConfigError.
     """
     where = "options" if path is None else str(path)
     changes: dict[str, Any] = {}
@@ -160,7 +161,9 @@ def evaluation_settings(path: str | Path | None, given: Mapping[str, Any]) -> Ev
             for parent in parents:
                 place = place.setdefault(parent, {})
             place[last] = value
-    data = merged(_base(path, changes.get("benchmark", DEFAULT_BENCHMARK)), changes)
+    benchmark = changes.get("benchmark", DEFAULT_BENCHMARK)
+    own = {} if path is not None else {"out": f"{EvaluationFile.out}/{Path(benchmark).stem}"}
+    data = merged(_base(path, benchmark), own | changes)
     if "benchmark" in data:
         data["benchmark"] = benchmark_key(data["benchmark"])
     return from_dict(EvaluationFile, data, where)

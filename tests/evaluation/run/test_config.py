@@ -45,6 +45,13 @@ def test_options_override_the_file_and_leave_the_rest(tmp_path: Path) -> None:
     )
 
 
+def test_without_a_file_each_benchmark_has_a_folder_of_its_own() -> None:
+    light = str(ROOT / "examples/remember_the_light.py")
+    for benchmark, folder in ((None, "mikasa"), ("base", "base"), (light, "remember_the_light")):
+        assert evaluation_settings(None, {"benchmark": benchmark}).out == f"runs/eval/{folder}"
+    assert evaluation_settings(None, {"benchmark": "base", "out": "here"}).out == "here"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
