@@ -105,7 +105,7 @@ def main() -> None:
     parser.add_argument("--lora", action="store_true")
     parser.add_argument("--features", action="store_true", help="keep the tower's features on the disk")
     args = parser.parse_args()
-    from planner.dataset import split_episodes
+    from planner.split import split_episodes
 
     folder = args.out / "Qwen3-VL-small"
     if not folder.is_dir():

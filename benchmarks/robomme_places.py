@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from memory_bank import make_memory
-from planner.dataset import split_episodes
 from planner.decoding import load_planner
 from planner.evaluate import replay_plans
+from planner.split import split_episodes
 from predimem.core.episode_folder import load_episodes
 from predimem.core.episodes import Episode
 from predimem.core.progress import Bar

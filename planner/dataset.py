@@ -23,6 +23,7 @@ from planner.branch_points import branch_points
 from planner.counterfactual import with_memory_of, with_replayed_memory
 from planner.nominations import Targets, frames_back, keyframe_positions, keyframe_targets, own_nominations
 from planner.replay import Replay, Sample, frame_at, on_grid
+from planner.split import by_task
 from predimem.core.episode_folder import load_episodes
 from predimem.core.episodes import Episode, check_subtasks
 from predimem.core.frames import StepImages
@@ -160,22 +161,6 @@ def told_instructions(episodes: Sequence[Episode], config: DatasetConfig) -> set
     return others | {instruction for _, instruction in own}
 
 
-def split_episodes(
-    episodes: Sequence[Episode], validation_fraction: float, training_share: float = 1.0
-) -> tuple[list[Episode], list[Episode]]:
-    """(training, validation): of each task, the episodes with the highest seeds are held out, all of a seed's. Of the
-    other seeds the lowest ones are trained on, `training_share` of them and at least one."""
-    training, validation = [], []
-    for group in _by_task(sorted(episodes, key=lambda e: (e.task, e.seed))).values():
-        seeds = sorted({episode.seed for episode in group})
-        first_held_out = len(seeds) - round(len(seeds) * validation_fraction)
-        used = set(seeds[:first_held_out][: max(1, round(first_held_out * training_share))])
-        held_out = set(seeds[first_held_out:])
-        training += [episode for episode in group if episode.seed in used]
-        validation += [episode for episode in group if episode.seed in held_out]
-    return training, validation
-
-
 class SampleMaker:
     """Draws training samples from episodes. Raises ValueError on seeds kept for evaluation."""
 
@@ -186,7 +171,7 @@ class SampleMaker:
             refuse_evaluation_seed(episode.seed, episode.task)
         self._memory = memory
         self._config = config
-        self._by_task = _by_task(episodes)
+        self._by_task = by_task(episodes)
         self._task_weights = weights_of(self._by_task, config.task_weights) if config.task_weights else None
         groups = list(self._by_task.values()) if config.task_weights else [list(episodes)]
         self._groups = [_by_metadata(group, config.metadata_shares) for group in groups]
@@ -329,13 +314,6 @@ class SampleMaker:
     def _cue_steps(self, episode: Episode) -> list[int]:
         cue = self._config.cue_subtask
         return [step for step in range(len(episode)) if episode.subtask_at(step) == cue]
-
-
-def _by_task(episodes: Sequence[Episode]) -> dict[str, list[Episode]]:
-    groups: dict[str, list[Episode]] = {}
-    for episode in episodes:
-        groups.setdefault(episode.task, []).append(episode)
-    return groups
 
 
 def _by_instruction(episodes: Sequence[Episode]) -> dict[int, tuple[list[Episode], int]]:

@@ -25,12 +25,13 @@ from typing import Any
 
 from planner.checkpoint import PlannerSpec
 from planner.continuing import claim_features, extended_tokenizer, take_tower, take_weights
-from planner.dataset import split_episodes, told_instructions, training_episodes
+from planner.dataset import told_instructions, training_episodes
 from planner.instructions import write_instructions
 from planner.model import PrediMemForConditionalGeneration
 from planner.sample_length import FILE_NAME as LENGTHS
 from planner.sample_length import check_lengths
 from planner.sft_run import libraries_write_to, run_swift
+from planner.split import split_episodes
 from planner.swift_command import Node, last_checkpoint, swift_command, swift_environment
 from planner.tiny.base import link_pretrained_base, make_tiny_base, tiny_hf_config, tiny_processor
 from planner.tiny.vision import pretrain_tower

@@ -16,11 +16,12 @@ import numpy as np
 
 from memory_bank import MemoryConfig
 from planner.crop import cropped
-from planner.dataset import DatasetConfig, DatasetError, SampleMaker, split_episodes
+from planner.dataset import DatasetConfig, DatasetError, SampleMaker
 from planner.growing_file import GrowingFile
 from planner.image_store import ImageStore
 from planner.prompt import PromptConfig, render_answer, render_prompt
 from planner.replay import Sample
+from planner.split import split_episodes
 from predimem.core.config import to_dict
 from predimem.core.episodes import Episode
 from predimem.core.progress import Bar, say, stage

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from benchmarks.planner_head.config import HeadStudy, Training
 from benchmarks.planner_head.trainings import trained
-from planner.dataset import split_episodes
+from planner.split import split_episodes
 from predimem.core.episode_folder import list_episodes
 from predimem.core.episode_reader import load_episode
 from predimem.core.episodes import Episode

@@ -98,10 +98,10 @@ def verify_planner(
     check_folder(weights)
     with stage("loading PyTorch"):
         from planner.checkpoint import read_spec
-        from planner.dataset import split_episodes
         from planner.decoding import load_planner
         from planner.endpoint import EndpointConfig, EndpointPlanner
         from planner.evaluate import replay_planner
+        from planner.split import split_episodes
         from planner.tracking import TrackingConfig, score_by_group, track_planner
         from planner.train import TrainConfig
 

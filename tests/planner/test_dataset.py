@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from memory_bank import MemoryConfig
-from planner.dataset import DatasetConfig, SampleMaker, split_episodes, told_instructions
+from planner.dataset import DatasetConfig, SampleMaker, told_instructions
 from planner.parsing import parse_answer
 from planner.prompt import PromptConfig, render_prompt
 from planner.replay import Replay
@@ -127,24 +127,6 @@ def test_drawing_is_deterministic(episodes):
 def test_evaluation_seeds_are_refused(seed):
     with pytest.raises(ValueError, match="kept for evaluation"):
         SampleMaker([make_episode(seed, "red")], MEMORY, PLAIN)
-
-
-def test_the_split_holds_out_the_highest_seeds_of_each_task(episodes):
-    training, validation = split_episodes(episodes, 0.25)
-    assert [e.seed for e in validation] == [1009, 1010, 1011]
-    assert len(training) == 9
-
-
-def test_a_share_of_the_training_is_that_with_the_lowest_seeds_of_each_task(episodes):
-    other = [replace(episode, task="Rare-v0") for episode in episodes[6:9]]
-    training, validation = split_episodes([*reversed(episodes), *other, *episodes], 0.25, 0.5)
-    seeds = {task: [e.seed for e in training if e.task == task] for task in ("Rare-v0", "Squares-v0")}
-    # 9 seeds are for training, of which half (4, rounded to even) are used, each with both of its episodes.
-    assert seeds == {"Rare-v0": [1006], "Squares-v0": [s for s in range(1000, 1004) for _ in range(2)]}
-    assert validation == split_episodes([*reversed(episodes), *other, *episodes], 0.25)[1]
-    tiny, _ = split_episodes(episodes, 0.25, 0.01)
-    assert [e.seed for e in tiny] == [1000]
-    assert split_episodes(episodes, 1.0, 0.5) == ([], episodes)
 
 
 def test_episodes_with_a_field_of_metadata_get_their_share():
@@ -264,11 +246,6 @@ def test_data_sets_share_images(episodes, tmp_path):
     assert first == set(map(str, (tmp_path / "images").rglob("*.png"))) and first == write("two")
     shown = {image.tobytes() for e in episodes for frames in e.images.values() for image in frames}
     assert all(np.asarray(Image.open(path)).tobytes() in shown for path in first)
-
-
-def test_all_episodes_of_a_seed_are_held_out_together(episodes):
-    training, validation = split_episodes([*episodes, *episodes], 0.25)
-    assert len(validation) == 6 and not {e.seed for e in training} & {e.seed for e in validation}
 
 
 def test_tasks_are_drawn_by_their_weights_however_many_episodes_they_have():

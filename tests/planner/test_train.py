@@ -17,12 +17,13 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoProcessor, Qwen3VLForConditionalGeneration
 
-from planner.dataset import SampleMaker, split_episodes
+from planner.dataset import SampleMaker
 from planner.decoding import load_planner
 from planner.evaluate import replay_planner
 from planner.instructions import trained_on
 from planner.model import ObjectiveConfig, PrediMemForConditionalGeneration, objective_of
 from planner.prompt import PromptConfig, render_answer
+from planner.split import split_episodes
 from planner.swift_command import SftConfig, last_checkpoint, swift_command, swift_environment
 from planner.tiny.base import link_pretrained_base, make_tiny_base
 from planner.train import TrainConfig, _Run, train
