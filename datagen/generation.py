@@ -10,10 +10,10 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 from datagen.decompose.agreement import own_task
 from datagen.former_names import todays_kind
+from datagen.inputs import of_models, of_task_files
 from predimem.core.config import ConfigError, tasks_as_text, to_dict
 from predimem.core.own_code import SUFFIX
 from predimem.core.seeds import DEMONSTRATION_SEEDS, check_training_seeds
-from predimem.core.weight_files import model_folder, weights_hash
 from predimem.envs.arena.task import Task
 from predimem.envs.arena.tasks import TASKS
 from predimem.envs.arena.unseen.conditions import check_shares
@@ -36,6 +36,11 @@ class DataConfig(Protocol):
 
     def jobs(self) -> list[Job]:
         """Raises ValueError for tasks that there are not."""
+        ...
+
+    def inputs(self) -> dict[str, str]:
+        """Fingerprints of what the config names by a path (`datagen.inputs`). Raises WeightsError for weights that are
+        missing."""
         ...
 
     def for_workers(self) -> Any:
@@ -94,6 +99,9 @@ class ArenaDataConfig:
         """The models that episodes are made with: field -> folder of weights, or name of shipped ones."""
         return {}
 
+    def inputs(self) -> dict[str, str]:
+        return of_models(self.models()) | of_task_files(self.tasks)
+
     def jobs(self) -> list[Job]:
         return [Job(name, seed) for name in self.tasks_by_name() for seed in self.seeds]
 
@@ -119,9 +127,7 @@ def run_generation(
     models that are not there.
     """
     jobs = config.jobs()
-    models = config.models() if isinstance(config, ArenaDataConfig) else {}
-    weights = {field: weights_hash(model_folder(name)) for field, name in models.items()}
-    with DataJournal(config.out, to_dict(config), config.may_differ, type(config), weights) as journal:
+    with DataJournal(config.out, to_dict(config), config.may_differ, type(config), config.inputs()) as journal:
         worker = partial(make_worker, config.for_workers())
         return run_jobs(jobs, worker, journal, backend, progress, retry_errors)
 

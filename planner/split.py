@@ -33,8 +33,8 @@ def split_episodes(
 
 
 def edited_from(episode: Episode) -> set[tuple[str, int]]:
-    """(task, seed) of the episodes that it was made from, as `datagen.demos` notes them: a task and a seed, or the seeds
-    of several episodes of its own task. Empty for an episode that was recorded."""
+    """(task, seed) of the episodes that it was made from, as `datagen.demos` notes them: a task and a seed, or the
+    seeds of several episodes of its own task. Empty for an episode that was recorded."""
     first, *rest = episode.metadata.get("edited_from") or (None,)
     if first is None:
         return set()

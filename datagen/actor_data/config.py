@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Literal
 
 from datagen.generation import ArenaDataConfig, check_at_least
 from predimem.core.config import ConfigError
 from predimem.core.seeds import ACTOR_DATA_SEEDS
+from predimem.core.weight_files import model_folder
 from predimem.envs.arena.subtasks import Skill
 
 
@@ -22,8 +22,8 @@ class ActorDataConfig(ArenaDataConfig):
         has one: those that an actor finds hardest.
     frames: images of an episode of independent states.
     chunk_steps: the length of a label, in control steps.
-    policy: the folder of the weights of the actor that plays the roll-outs and labels what the expert does not; null:
-        the expert does both.
+    policy: the folder of the weights, or the name of shipped ones, of the actor that plays the roll-outs and labels
+        what the expert does not; null: the expert does both.
     expert_labels: patterns of what the expert labels, as in `Labelled.motions`: where a thing has to be picked up
         before it is placed or poured from, that is "pick ...". Elsewhere the actor's own chunk is the label, and in a
         roll-out there is none where the subtask fails: it keeps what it does there while it learns the rest (learning
@@ -67,7 +67,7 @@ class ActorDataConfig(ArenaDataConfig):
 
     def for_workers(self) -> ActorDataConfig:
         config = super().for_workers()
-        return config if self.policy is None else replace(config, policy=str(Path(self.policy).resolve()))
+        return config if self.policy is None else replace(config, policy=str(model_folder(self.policy).resolve()))
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from predimem.core.config import ConfigError
 from predimem.core.interfaces import Policy
 from predimem.core.types import Observation
+from predimem.core.weight_files import model_folder
 from predimem.envs.mikasa.families.family import Family, State
 
 
@@ -140,7 +140,7 @@ class DriverConfig:
 
     def resolved(self) -> DriverConfig:
         """With a path that holds in other working directories."""
-        return replace(self, actor=str(Path(self.actor).resolve()))
+        return replace(self, actor=str(model_folder(self.actor).resolve()))
 
 
 class Driver:

@@ -61,6 +61,9 @@ class EditedRobommeConfig:
         """Raises EpisodeError where there is no episode."""
         return jobs_of(self.sources, self.tasks or MIRRORED)
 
+    def inputs(self) -> dict[str, str]:
+        return {}
+
     def for_workers(self) -> EditedRobommeConfig:
         return replace(self, sources=str(Path(self.sources).resolve()))
 

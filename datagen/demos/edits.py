@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 import numpy as np
 
 from datagen.demos.mikasa import TaskSeeds
+from datagen.inputs import of_episodes
 from predimem.core.config import ConfigError
 from predimem.core.episode_folder import episode_path
 from predimem.core.episode_writer import save_episode
@@ -52,6 +53,9 @@ class EditConfig:
 
     def jobs(self) -> list[Job]:
         return [Job(spec.task, seed) for spec in self.tasks for seed in spec.seeds]
+
+    def inputs(self) -> dict[str, str]:
+        return of_episodes(self.sources)
 
     def for_workers(self) -> Self:
         return replace(self, sources=tuple(str(Path(source).resolve()) for source in self.sources))

@@ -18,6 +18,7 @@ from datagen.demos.record import PrivilegedEnvironment, record_driven_episode, r
 from datagen.demos.thrift import ThriftConfig
 from datagen.environments import KeptEnvironment
 from datagen.former_names import todays_kind
+from datagen.inputs import of_models
 from datagen.keyframes import KeyframeConfig
 from predimem.core.config import ConfigError, to_dict
 from predimem.core.episode_folder import episode_path
@@ -89,6 +90,9 @@ class CollectConfig:
 
     def jobs(self) -> list[Job]:
         return [Job(spec.task, seed) for spec in self.tasks for seed in spec.seeds]
+
+    def inputs(self) -> dict[str, str]:
+        return {} if self.driver is None else of_models({"driver": self.driver.actor})
 
     def for_workers(self) -> CollectConfig:
         return self if self.driver is None else replace(self, driver=self.driver.resolved())

@@ -47,6 +47,9 @@ class MirroredRobommeConfig:
         """Raises EpisodeError where there is no episode."""
         return jobs_of(self.sources, MIRRORED)
 
+    def inputs(self) -> dict[str, str]:
+        return {}
+
     def for_workers(self) -> MirroredRobommeConfig:
         return replace(self, sources=str(Path(self.sources).resolve()))
 

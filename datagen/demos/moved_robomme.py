@@ -46,6 +46,9 @@ class MovedRobommeConfig:
         """Raises EpisodeError where there is no episode."""
         return jobs_of(self.sources, TASKS)
 
+    def inputs(self) -> dict[str, str]:
+        return {}
+
     def for_workers(self) -> MovedRobommeConfig:
         return replace(self, sources=str(Path(self.sources).resolve()))
 

@@ -89,6 +89,9 @@ class RobommeDataConfig:
             package.episode_of(seed)
         return [Job(task, seed) for task in self.tasks or TRIED for seed in self.seeds]
 
+    def inputs(self) -> dict[str, str]:
+        return {}
+
     def for_workers(self) -> RobommeDataConfig:
         return self
 

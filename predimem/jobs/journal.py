@@ -1,7 +1,7 @@
 """What a run has done, noted line by line, so that the same command goes on where it was interrupted.
 
 Of data generation, `journal.jsonl` has one line for each outcome, and of a seed the last line counts. `config.json` is
-the configuration of the latest run, `weights.json` holds the hashes of the models that it names, and `errors/` the
+the configuration of the latest run, `inputs.json` has fingerprints of what it names by a path, and `errors/` the
 tracebacks of what failed.
 """
 
@@ -68,8 +68,8 @@ class DataJournal(Journal):
     config: what the episodes are made with, as JSON data. Its top-level keys in `may_differ` do not change an episode
     (workers, which tasks, how many); where another one differs from the folder's `config.json`, JournalError says so.
     config_class: its dataclass, whose former field names are understood.
-    weights: field of the config -> hash of the weights that it names. Where they are others than before, JournalError
-    says so: a folder's path says nothing of a model that was trained anew.
+    inputs: fingerprints of what the config names by a path, such as weights. Where one is another than before,
+    JournalError says so: a path says nothing of what was made anew there.
     outcomes: by job, in the order of their first line.
     """
 
@@ -81,13 +81,13 @@ class DataJournal(Journal):
         config: dict[str, Any],
         may_differ: Collection[str] = (),
         config_class: type | None = None,
-        weights: Mapping[str, str] | None = None,
+        inputs: Mapping[str, str] | None = None,
     ):
         super().__init__(out)
         self._config_class = config_class
         try:
             self._check_config(json.loads(json.dumps(config)), may_differ)
-            self._check_weights(dict(weights or {}))
+            self._check_inputs(dict(inputs or {}))
             self.outcomes = self._read()
         except BaseException:
             self.close()
@@ -147,12 +147,12 @@ class DataJournal(Journal):
             self.refuse(differences(_without(before, may_differ), _without(config, may_differ)))
         write_json(path, config, indent=2)
 
-    def _check_weights(self, weights: dict[str, str]) -> None:
-        path = self.out / "weights.json"
-        if path.exists():
-            self.refuse(differences(json.loads(path.read_text()), weights, "weights"))
-        elif weights:
-            write_json(path, weights, indent=2)
+    def _check_inputs(self, inputs: dict[str, str]) -> None:
+        path = self.out / "inputs.json"
+        before = json.loads(path.read_text()) if path.exists() else {}
+        self.refuse(differences(before, before | {name: inputs[name] for name in inputs if name in before}))
+        if inputs:
+            write_json(path, before | inputs, indent=2)
 
     def _read(self) -> dict[Job, Outcome]:
         try:

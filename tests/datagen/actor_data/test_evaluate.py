@@ -29,7 +29,7 @@ def test_attempts_are_counted_and_kept(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_policy_of_a_config_for_corrections_does_not_act(tmp_path: Path) -> None:
-    config = replace(CONFIG, sampling="rollouts", policy={"*": "arena-actor"}, expert_share=0.2)
+    config = replace(CONFIG, sampling="rollouts", policy="arena-actor", expert_share=0.2)
     attempts = play_skills(config, 900_000, tmp_path / "skills.jsonl", progress=False)
     assert attempts == play_skills(CONFIG, 900_000, tmp_path / "labels.jsonl", progress=False)
 

@@ -195,9 +195,14 @@ def test_who_labels_is_said_for_an_actor_alone() -> None:
 
 
 def test_the_actor_is_found_from_another_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    config = ActorDataConfig(sampling="rollouts", policy="weights").for_workers()
+    (tmp_path / "weights").mkdir()
     monkeypatch.chdir(tmp_path)
-    assert config.policy is not None and Path(config.policy).is_absolute()
+    own, shipped = (
+        ActorDataConfig(sampling="rollouts", policy=name).for_workers() for name in ("weights", "arena-actor")
+    )
+    monkeypatch.chdir("/")
+    assert own.policy == str(tmp_path / "weights")
+    assert shipped.policy == str(weights_folder(None, "arena-actor").resolve())
 
 
 def test_shares_are_shares() -> None:

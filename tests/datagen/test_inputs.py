@@ -1,0 +1,71 @@
+"""A folder of data does not go on with weights, tasks or episodes that were made anew under the same path."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from datagen.dagger.config import PlannerDaggerConfig
+from datagen.demos.controllers import DriverConfig
+from datagen.demos.edited_cues import EditedCuesConfig
+from datagen.demos.mikasa import CollectConfig, TaskSeeds
+from datagen.generation import DataConfig, run_generation
+from predimem.core.episode_folder import episode_path
+from predimem.core.episode_writer import save_episode
+from predimem.core.files import write_bytes
+from predimem.core.weight_files import WeightsError
+from predimem.jobs.journal import JournalError
+from predimem.jobs.tasks import Job
+from tests.jobs.small_worker import SmallWorker, small_episode
+
+ROOT = Path(__file__).parents[2]
+
+
+def small_worker(config: DataConfig) -> SmallWorker:
+    return SmallWorker(config.out)
+
+
+def test_an_actor_that_was_trained_anew_is_another_one(tmp_path: Path) -> None:
+    weights = tmp_path / "actor" / "model.safetensors"
+    write_bytes(weights, b"one")
+    config = PlannerDaggerConfig(
+        out=str(tmp_path / "data"), tasks=("1",), episodes=1, low_level_policy=str(weights.parent)
+    )
+    (first,) = run_generation(config, small_worker, progress=False)
+    assert run_generation(config, small_worker, progress=False) == [first]
+    write_bytes(weights, b"two")
+    changed = r'made with something else: weights of low_level_policy \(was "\w{16}", is "\w{16}"\)'
+    with pytest.raises(JournalError, match=changed):
+        run_generation(replace(config, episodes=2), small_worker, progress=False)
+
+
+def test_a_task_that_was_changed_is_another_one(tmp_path: Path) -> None:
+    text = (ROOT / "examples" / "juice_beside_cookies.py").read_text()
+    file = tmp_path / "task.py"
+    file.write_text(text)
+    config = PlannerDaggerConfig(out=str(tmp_path / "data"), tasks=(str(file),), episodes=1)
+    run_generation(config, small_worker, progress=False)
+    more = replace(config, tasks=("1", str(file)), episodes=2)
+    assert len(run_generation(more, small_worker, progress=False)) == 4, "others can be added"
+    file.write_text(text + "# changed\n")
+    with pytest.raises(JournalError, match="made with something else: task "):
+        run_generation(replace(more, episodes=3), small_worker, progress=False)
+
+
+def test_the_driver_of_mikasa_and_the_sources_of_edits_count(tmp_path: Path) -> None:
+    driven = CollectConfig(driver=DriverConfig(str(tmp_path / "actor")))
+    with pytest.raises(WeightsError):
+        driven.inputs()
+    write_bytes(tmp_path / "actor" / "model.safetensors", b"one")
+    first = driven.inputs()
+    write_bytes(tmp_path / "actor" / "model.safetensors", b"two")
+    assert driven.inputs().keys() == first.keys() and driven.inputs() != first
+
+    sources = tmp_path / "sources"
+    task = "RememberColor9-VLA-v0"
+    edits = EditedCuesConfig(sources=(str(sources),), tasks=(TaskSeeds(task, 2, 2000),))
+    counts = set()
+    for seed in (1000, 1001):
+        save_episode(episode_path(sources, task, seed), small_episode(Job(task, seed)))
+        counts.add(str(edits.inputs()))
+    assert len(counts) == 2
