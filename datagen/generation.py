@@ -26,7 +26,7 @@ class DataConfig(Protocol):
     """A dataclass that says which episodes to make.
 
     out: their folder.
-    may_differ: keys that do not change an episode, so that two runs into one folder may differ in them.
+    may_differ: keys ("a", "a.b") that do not change an episode, so that two runs into one folder may differ in them.
     """
 
     may_differ: ClassVar[tuple[str, ...]]
@@ -127,9 +127,18 @@ def run_generation(
     models that are not there.
     """
     jobs = config.jobs()
-    with DataJournal(config.out, to_dict(config), config.may_differ, type(config), config.inputs()) as journal:
+    with DataJournal(
+        config.out, _without_keys(to_dict(config)), config.may_differ, type(config), config.inputs()
+    ) as journal:
         worker = partial(make_worker, config.for_workers())
         return run_jobs(jobs, worker, journal, backend, progress, retry_errors)
+
+
+def _without_keys(data: Any) -> Any:
+    """Without the keys of endpoints, which belong into no data set."""
+    if not isinstance(data, dict):
+        return data
+    return {name: None if name == "api_key" else _without_keys(value) for name, value in data.items()}
 
 
 def check_at_least(config: object, least: float, *names: str) -> None:

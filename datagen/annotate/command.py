@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import io
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -20,6 +21,7 @@ from predimem.core.episode_folder import episode_path, list_episodes
 from predimem.core.episode_reader import load_episode
 from predimem.core.episode_writer import save_episode
 from predimem.core.episodes import Episode
+from predimem.core.files import write_text
 from predimem.jobs.journal import DataJournal
 from predimem.jobs.runner import BackendConfig, run_jobs
 from predimem.jobs.tasks import Job, Outcome
@@ -62,7 +64,7 @@ def annotate(
     if not jobs:
         return f"{told}nothing is left to annotate"
     noted = {name: value for name, value in asdict(config).items() if name != "vlm"}
-    noted |= {"episodes": str(episodes.resolve()), "model": config.vlm.model}
+    noted |= {"episodes": str(episodes.resolve()), "model": config.vlm.model, "temperature": config.vlm.temperature}
     with DataJournal(out, noted) as journal:
         make = partial(AnnotateWorker, files, str(out.absolute()), config)
         outcomes = run_jobs(jobs, make, journal, BackendConfig(workers), retry_errors=retry_errors)
@@ -96,14 +98,23 @@ class AnnotateWorker:
 
 
 def write_table(out: Path) -> None:
-    """The spans of all episodes of a folder, as `predimem import --subtasks` reads them, with a column for the task."""
-    with (out / TABLE).open("w", newline="") as file:
-        table = csv.writer(file)
+    """The spans of all episodes of a folder, as `predimem import --subtasks` reads them, with a column for the task.
+
+    Lines that are there already stay, since people correct them.
+    """
+    path = out / TABLE
+    old = path.read_text() if path.exists() else ""
+    there = {(row["task"], row["episode"]) for row in csv.DictReader(io.StringIO(old))}
+    text = io.StringIO(newline="")
+    table = csv.writer(text, lineterminator="\n")
+    if not old:
         table.writerow(["task", *HEADER])
-        for path in list_episodes(out):
-            episode = load_episode(path, verify=False)
+    for found in list_episodes(out):
+        episode = load_episode(found, verify=False)
+        if (episode.task, str(_number(episode))) not in there:
             for span in episode.subtasks:
                 table.writerow([episode.task, _number(episode), span.start, span.end, span.label])
+    write_text(path, old + text.getvalue())
 
 
 def _number(episode: Episode) -> int:

@@ -39,6 +39,10 @@ class GenerationConfig(ArenaDataConfig):
     """
 
     FORMER_NAMES: ClassVar[dict[str, str]] = {"picture_every": "image_every"}
+    may_differ: ClassVar[tuple[str, ...]] = (
+        *ArenaDataConfig.may_differ,
+        *(f"decomposition.vlm.{name}" for name in ("base_url", "api_key", "timeout_s", "max_tokens", "exchanges")),
+    )
 
     kind: Literal["arena"] = "arena"
     out: str = "runs/data/arena"

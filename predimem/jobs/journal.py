@@ -65,8 +65,9 @@ class Journal:
 class DataJournal(Journal):
     """The journal of a folder of episodes.
 
-    config: what the episodes are made with, as JSON data. Its top-level keys in `may_differ` do not change an episode
-    (workers, which tasks, how many); where another one differs from the folder's `config.json`, JournalError says so.
+    config: what the episodes are made with, as JSON data. Its keys in `may_differ` ("a", or "a.b") do not change an
+    episode (workers, which tasks, how many); where another one differs from the folder's `config.json`, JournalError
+    says so.
     config_class: its dataclass, whose former field names are understood.
     inputs: fingerprints of what the config names by a path, such as weights. Where one is another than before,
     JournalError says so: a path says nothing of what was made anew there.
@@ -162,5 +163,10 @@ class DataJournal(Journal):
         return {outcome.job: outcome for outcome in found}
 
 
-def _without(config: dict[str, Any], keys: Collection[str]) -> dict[str, Any]:
-    return {name: value for name, value in config.items() if name not in keys}
+def _without(config: dict[str, Any], keys: Collection[str], within: str = "") -> dict[str, Any]:
+    """Without these keys, also of the mappings in it: "a.b"."""
+    return {
+        name: _without(value, keys, f"{within}{name}.") if isinstance(value, dict) else value
+        for name, value in config.items()
+        if f"{within}{name}" not in keys
+    }

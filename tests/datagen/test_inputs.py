@@ -2,10 +2,13 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from datagen.dagger.config import PlannerDaggerConfig
+from datagen.decompose.config import VlmConfig
+from datagen.demos.config import DecompositionConfig, GenerationConfig
 from datagen.demos.controllers import DriverConfig
 from datagen.demos.edited_cues import EditedCuesConfig
 from datagen.demos.mikasa import CollectConfig, TaskSeeds
@@ -50,6 +53,19 @@ def test_a_task_that_was_changed_is_another_one(tmp_path: Path) -> None:
     file.write_text(text + "# changed\n")
     with pytest.raises(JournalError, match="made with something else: task "):
         run_generation(replace(more, episodes=3), small_worker, progress=False)
+
+
+def test_an_endpoint_may_change_and_its_key_is_not_kept(tmp_path: Path) -> None:
+    def generate(**vlm: Any) -> None:
+        asked = DecompositionConfig("vlm", VlmConfig("a-model", **vlm))
+        config = GenerationConfig(out=str(tmp_path), tasks=("1",), episodes=1, decomposition=asked)
+        run_generation(config, small_worker, progress=False)
+
+    generate(base_url="http://one:8000/v1", api_key="sk-secret")
+    generate(base_url="http://two:8000/v1", timeout_s=300.0, max_tokens=9000)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and b"sk-secret" in path.read_bytes()]
+    with pytest.raises(JournalError, match=r"decomposition\.vlm\.temperature \(was null, is 0\.5\)"):
+        generate(temperature=0.5)
 
 
 def test_the_driver_of_mikasa_and_the_sources_of_edits_count(tmp_path: Path) -> None:

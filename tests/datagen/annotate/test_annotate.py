@@ -76,8 +76,12 @@ def test_spans_are_named_and_keyframes_are_those_of_both_arms(tmp_path: Path, sc
     assert "label must be a text that is not empty" in corrected
     table = (tmp_path / "out" / "spans.csv").read_text().splitlines()
     assert table[:2] == ["task,episode,start,end,label", f"Cups,1000,0,{shown[3]},pick the red cup"]
+    corrected_table = [table[0], f"Cups,1000,0,{shown[3]},pick the blue cup", table[2]]
+    (tmp_path / "out" / "spans.csv").write_text("\n".join([*corrected_table, ""]))
     again = run(*words)
     assert again.exit_code == 0 and len(requests()) == 3  # nothing is asked twice
+    now = (tmp_path / "out" / "spans.csv").read_text().splitlines()
+    assert now == [*corrected_table, *table[3:]] and len(table) == 5, "corrections stay, and what is missing is added"
 
 
 def test_only_the_given_labels_are_taken(tmp_path: Path, scripted) -> None:  # noqa: F811
