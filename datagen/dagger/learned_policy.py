@@ -45,11 +45,12 @@ class LearnedPolicy:
     def infer(self, observation: Observation, subtask: str) -> ActionChunk:
         """actions: float32 [1, 8], joint angles in rad and the gripper."""
         self._expert.infer(observation, subtask)
-        if not self._actions:
+        if not self._actions or subtask != self._label:
             self._actions = list(self._policy.infer(observation, subtask).actions[: self._execute_steps])
         self._last, self._label = self._driver.joints(self._actions.pop(0)), subtask
         return ActionChunk(observation.step, self._last[None], subtask)
 
     def still(self, observation: Observation) -> ActionChunk:
-        """Instead of `infer` at a control step at which the arm shall stand still."""
+        """Instead of `infer` at a control step at which the arm shall stand still. Then the policy is asked anew."""
+        self._actions = []
         return ActionChunk(observation.step, self._last[None], self._label)

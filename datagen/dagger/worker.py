@@ -136,10 +136,11 @@ class _Episode:
         env = self._env
         self._agent.reset(env.variant().instruction, self._episode_id)
         stage, began = 0, 0  # the stage that is due, and since when
+        budgets = env.variant().budgets_steps
         step = 0
         while True:
             self._came_out.before_step(step)
-            overtime = step - began - env.task.budgets_steps[min(stage, env.task.stages - 1)]
+            overtime = step - began - budgets[min(stage, env.task.stages - 1)]
             if overtime > self._config.max_overtime_s * CONTROL_HZ or step >= MOST_HORIZONS * env.task.horizon:
                 return "no progress", False
             label = self._labeller.label()
@@ -154,8 +155,8 @@ class _Episode:
             step += 1
             if bool(terminated[0]):
                 return ("success", True) if bool(info["success"][0]) else (env.failure(), False)
-            if env.due.stage != stage:
-                stage, began = env.due.stage, step
+            if env.due.stage + env.waiting != stage:  # the budget of a stage holds the pause before it
+                stage, began = env.due.stage + env.waiting, step
 
     def _observe(self, step: int) -> tuple[Observation, bool]:
         if step % self._look_every == 0:

@@ -77,12 +77,15 @@ class Scene:
 
 
 def scenes_of(sources: Sequence[str], task: str, left_out: float) -> list[Scene]:
-    """The scenes of a task's episodes, without those with the highest seeds. Raises ValueError if there are not two."""
+    """The scenes of a task's successful episodes, without those with the highest seeds. Raises ValueError if there are
+    not two."""
     episodes = [e for source in sources if (folder := Path(source) / task).is_dir() for e in load_episodes(folder)]
     episodes.sort(key=lambda episode: episode.seed)
-    scenes = [_scene(episode) for episode in episodes[: round(len(episodes) * (1 - left_out))]]
+    scenes = [_scene(episode) for episode in episodes[: round(len(episodes) * (1 - left_out))] if episode.success]
     if len(scenes) < 2:
-        raise ValueError(f"expected at least two episodes of {task} in {', '.join(sources)}, got {len(scenes)}")
+        raise ValueError(
+            f"expected at least two successful episodes of {task} in {', '.join(sources)}, got {len(scenes)}"
+        )
     return scenes
 
 

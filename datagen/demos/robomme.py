@@ -31,6 +31,7 @@ from predimem.envs.robomme.benchmark import TRIED
 from predimem.envs.robomme.events import appearances, shown
 from predimem.envs.robomme.expert import SkillsPolicy, TaskListExpert
 from predimem.envs.robomme.labels import WATCH
+from predimem.envs.robomme.package import NoScene
 from predimem.envs.robomme.robot import ARM_JOINTS, CAMERAS
 from predimem.envs.robomme.suite import RobommeEnvironment
 from predimem.jobs.tasks import Job, Outcome
@@ -109,7 +110,10 @@ class RobommeWorker:
     def play(self, job: Job) -> Outcome:
         began_s, began_cpu_s = time.perf_counter(), time.process_time()
         environment: RobommeEnvironment = self._environment.of(job.task)
-        cause, steps = record(environment, job, self._config)
+        try:
+            cause, steps = record(environment, job, self._config)
+        except NoScene:
+            cause, steps = "no scene", 0
         report = {"cpu_s": round(time.process_time() - began_cpu_s, 2), "video_steps": len(environment.video)}
         return Outcome(job.task, job.seed, not cause, cause, steps, round(time.perf_counter() - began_s, 3), report)
 

@@ -209,9 +209,9 @@ class _Export:
 
 def _features(episode: Episode, path: Path) -> dict[str, Any]:
     """What `info.json` says of the columns. Raises EpisodeError for an episode that LeRobot cannot hold."""
-    if not episode.images or episode.control_hz != round(episode.control_hz):
+    if not episode.images or episode.control_hz != round(episode.control_hz) or episode.control_hz <= 0:
         raise EpisodeError(
-            f"{path}: expected images and a whole number of steps a second, got the cameras "
+            f"{path}: expected images and a whole number of steps a second, more than none, got the cameras "
             f"{list(episode.images)} and {episode.control_hz} Hz"
         )
     state_names, action_names = dimension_names(episode, path)

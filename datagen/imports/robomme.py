@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +138,7 @@ def _import_episode(path: Path, job: Job, number: int, target: Path, px: int | N
                         )
                     video_steps += 1
                 last = episode.action(step, last, state)
-                label = WATCH if shown else episode.label(step, native[0][0], rows.labels)
+                label = WATCH if shown else episode.label(steps[place:], native[0][0])
                 rows.add(Observation(place, images, state, place / CONTROL_HZ), last, label)
             writer.finish(
                 instruction=episode.instruction(),
@@ -154,6 +155,7 @@ class _Reader:
 
     def __init__(self, path: Path, name: str, group: Any):
         self._where, self._group = f"{path}: {name}", group
+        self._subgoal: tuple[str | None, str] = None, ""  # the last one, and its label
 
     def timesteps(self) -> list[str]:
         found = [name for name in self._group if re.fullmatch(r"timestep_\d+", name)]
@@ -189,15 +191,25 @@ class _Reader:
             raise EpisodeError(f"{where}: expected {ACTION_DIM} finite numbers, got {list(action.shape)}")
         return action
 
-    def label(self, step: str, size_px: int, before: list[str]) -> str:
-        name, grounded = (self._text(f"{step}/info/{kind}_subgoal") for kind in ("simple", "grounded"))
+    def label(self, steps: Sequence[str], size_px: int) -> str:
+        """Of the first of these steps. Where its place is missing, because it is out of view, the subgoal has it at
+        another step."""
+        name, grounded = self._words(steps[0])
         label = label_of_words(name, grounded, size_px)
-        if label is None:  # what is meant is out of view: it is where it was
-            label = next((one for one in reversed(before) if one != WATCH), None)
+        if label is None and name == self._subgoal[0]:
+            label = self._subgoal[1]
+        if label is None:
+            later = takewhile(lambda words: words[0] == name, map(self._words, steps))
+            label = next(filter(None, (label_of_words(*words, size_px) for words in later)), None)
         if not label:
-            where = f"{self._where}/{step}/info/grounded_subgoal"
+            where = f"{self._where}/{steps[0]}/info/grounded_subgoal"
             raise EpisodeError(f"{where}: expected a place <y, x> for {name!r}, got {grounded!r}")
+        self._subgoal = name, label
         return label
+
+    def _words(self, step: str) -> tuple[str, str]:
+        """The subgoal's name, and the same with its places."""
+        return self._text(f"{step}/info/simple_subgoal"), self._text(f"{step}/info/grounded_subgoal")
 
     def flag(self, step: str, name: str) -> bool:
         return bool(np.reshape(np.asarray(self._value(f"{step}/info/{name}")), -1)[0])

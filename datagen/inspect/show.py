@@ -25,7 +25,7 @@ def show_episode(episode: Episode, out: str | Path, speed: float = 2.0) -> None:
 
     Above them the instruction, the step and the subtask (amber where it depends on memory), beneath them the
     spans and keyframes of the whole episode; a blue frame flashes at each keyframe. Raises ValueError for an
-    episode without images, a speed that is not positive, or another suffix than .mp4.
+    episode without images or of independent states, a speed that is not positive, or another suffix than .mp4.
     """
     out = Path(out)
     if out.suffix != ".mp4":
@@ -35,6 +35,8 @@ def show_episode(episode: Episode, out: str | Path, speed: float = 2.0) -> None:
     steps = np.flatnonzero(episode.image_steps)
     if not len(steps):
         raise ValueError(f"{episode.task} seed {episode.seed} has no images")
+    if not episode.control_hz:
+        raise ValueError(f"{episode.task} seed {episode.seed} holds independent states, which are no film")
     fps = len(steps) / len(episode) * episode.control_hz * speed
     skip = max(1, int(np.ceil(fps / MOST_FPS)))
     write_video(out, _pages(episode, steps[::skip], FLASH_S * episode.control_hz * speed), fps / skip, 23, 30)

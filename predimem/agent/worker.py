@@ -130,7 +130,7 @@ class PlannerWorker:
                     answer = Answer(self._planner.plan(snapshot), time.perf_counter() - began_s)
                 elif ahead is not None and self._streaming is not None:
                     self._streaming.prepare(ahead, self._has_other_work)
-            except Exception as error:  # handed to the control thread, which raises it
+            except BaseException as error:  # handed to the control thread, which raises it; SystemExit as well
                 failure = error
             with self._condition:
                 self._answer, self._failure = answer or self._answer, failure or self._failure

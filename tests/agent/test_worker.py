@@ -8,7 +8,7 @@ import pytest
 from predimem.agent.clock import RealClock, SimulatedClock
 from predimem.agent.worker import PlannerFailure, PlannerWorker
 from predimem.core.types import Frame, MemorySnapshot
-from tests.agent.fakes import BlockingPlanner, EagerPlanner, RaisingPlanner, StepPlanner
+from tests.agent.fakes import BlockingPlanner, EagerPlanner, EndingPlanner, RaisingPlanner, StepPlanner
 
 
 def snapshot(step: int, episode: str = "e") -> MemorySnapshot:
@@ -119,10 +119,11 @@ def test_an_episode_begins_at_once():
 
 
 @pytest.mark.parametrize("clock", [SimulatedClock(s2_latency_steps=1), RealClock(20.0)])
-def test_a_planner_that_raises_is_reported_not_swallowed(clock):
-    worker = PlannerWorker(RaisingPlanner(), clock)
+@pytest.mark.parametrize(("planner", "why"), [(RaisingPlanner(), "out of memory"), (EndingPlanner(), "no licence")])
+def test_a_planner_that_raises_is_reported_not_swallowed(planner, why, clock):
+    worker = PlannerWorker(planner, clock)
     worker.submit(snapshot(0))
-    with pytest.raises(PlannerFailure, match="out of memory"):
+    with pytest.raises(PlannerFailure, match=why):
         wait_for(lambda: worker.latest(1) is not None)
     worker.close()
 

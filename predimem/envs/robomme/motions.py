@@ -59,7 +59,7 @@ class Motion:
                 run(self._step)
         except _BrokenOff:
             pass
-        except Exception as error:  # handed to the thread that asks
+        except BaseException as error:  # handed to the thread that asks
             self._error = error
         self._action, self.done = None, True
         self._answered.release()

@@ -63,6 +63,20 @@ def test_it_carries_out_actions_and_tells_when_the_motion_has_ended() -> None:
     env.close()
 
 
+def test_it_asks_anew_for_another_subtask_and_after_a_pause() -> None:
+    env: Any = arena(1, 0)
+    policy = LearnedPerfectly(env)
+    learned = policy.learned = LearnedPolicy(env, policy, execute_steps=4)
+    first, second, *_ = [subtask.label for subtask in env.variant().subtasks]
+    asked = []
+    for step, label in enumerate([first, first, second, second, None, second, second]):
+        observation = Observation(step, {}, np.zeros(1, np.float32))
+        env.step((learned.still(observation) if label is None else learned.infer(observation, label)).actions[0])
+        asked.append(policy.asked)
+    assert asked == [1, 1, 2, 2, 2, 3, 3]
+    env.close()
+
+
 def test_faulty_configs(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("{kind: dagger, low_level_policy: skils}")
     with pytest.raises(WeightsError, match="no weights for 'skils'"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -114,6 +115,20 @@ def test_an_episode_follows_from_its_seed(sources: Path, tmp_path: Path) -> None
     np.testing.assert_array_equal(*images)
 
 
+def test_failed_episodes_are_no_sources(tmp_path: Path) -> None:
+    for seed in range(1000, 1006):
+        episode = replace(demonstration(REMEMBER, seed), success=seed in (1001, 1003))
+        save_episode(episode_path(tmp_path, REMEMBER, seed), episode)
+    config = EditedCuesConfig(
+        sources=(str(tmp_path),), out=str(tmp_path / "out"), tasks=(TaskSeeds(REMEMBER, 8, 2000),)
+    )
+    worker = edited_cues_worker(config)
+    for job in config.jobs():
+        worker.play(job)
+        episode = load_episode(episode_path(config.out, REMEMBER, job.seed))
+        assert set(episode.metadata["edited_from"]) == {1001, 1003}
+
+
 def test_what_cannot_be_edited_is_refused(sources: Path, tmp_path: Path) -> None:
     assert KINDS["edited_cues"] is EditedCuesConfig
     with pytest.raises(ConfigError, match="ChainOfColors3"):
@@ -121,5 +136,5 @@ def test_what_cannot_be_edited_is_refused(sources: Path, tmp_path: Path) -> None
     config = EditedCuesConfig(
         sources=(str(sources),), out=str(tmp_path / "out"), tasks=(TaskSeeds("RememberShape3-VLA-v0", 1),)
     )
-    with pytest.raises(ValueError, match="at least two episodes"):
+    with pytest.raises(ValueError, match="at least two successful episodes"):
         edited_cues_worker(config).play(config.jobs()[0])

@@ -10,6 +10,7 @@ from datagen.keyframes import KeyframeConfig
 from predimem.core.config import ConfigError
 from predimem.core.episodes import Alternatives, Episode, SubtaskSpan
 from predimem.core.scene_facts import SceneFacts
+from predimem.core.types import Observation, StepResult
 from predimem.envs.mikasa.suite import MikasaEnvironment
 from tests.envs.mikasa.point_environment import PointEnvironment
 
@@ -67,6 +68,30 @@ def test_the_simulator_is_played_twice_the_same_way() -> None:
     assert len(fresh) < len(whole) / 2
     for camera, frames in few.images.items():
         np.testing.assert_array_equal(frames[fresh], whole.images[camera][fresh])
+
+
+class Slippery(PointEnvironment):
+    """From the second time on, an object slides away at step 9, whatever the arm does."""
+
+    plays = 0
+
+    def reset(self, seed: int) -> Observation:
+        self.plays += 1
+        self._objects[0, 0] = -0.2
+        return super().reset(seed)
+
+    def step(self, action: np.ndarray) -> StepResult:
+        if self.plays > 1 and self._step == 8:
+            self._objects[0, 0] += 0.02
+        return super().step(action)
+
+
+def test_a_replay_in_which_an_object_slips_is_not_taken_for_the_same() -> None:
+    environment = Slippery("point")
+    episode = record_episode(environment, "point", 1001, CLEAN, KeyframeConfig(), ThriftConfig(every=5, around_steps=0))
+    assert environment.plays == 3 and episode.image_steps.all(), "played once more, with all images"
+    facts = SceneFacts.of_metadata(episode.metadata, "the episode")
+    assert len(facts) == len(episode)
 
 
 def test_what_cannot_be_rendered_is_refused() -> None:

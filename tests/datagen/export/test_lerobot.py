@@ -9,6 +9,7 @@ from pathlib import Path
 import av
 import numpy as np
 import pandas
+import pyarrow
 import pyarrow.parquet as parquet
 import pytest
 
@@ -102,7 +103,8 @@ def test_types_are_those_that_the_features_state(exported: Path) -> None:
     schema = parquet.read_schema(exported / f"data/{FILE.format(0)}.parquet")
     types = {name: str(schema.field(name).type) for name in schema.names}
     assert types["observation.state"].startswith("fixed_size_list") and types["observation.state"].endswith("[17]")
-    assert types["action"].endswith("float>[7]") or "float" in types["action"]
+    assert types["action"].startswith("fixed_size_list") and types["action"].endswith("[7]")
+    assert schema.field("action").type.value_type == pyarrow.float32()
     assert (types["timestamp"], types["index"], types["is_keyframe"]) == ("float", "int64", "bool")
 
 
@@ -301,6 +303,7 @@ def test_an_export_does_not_go_on_with_other_episodes(tmp_path: Path) -> None:
     [
         ({"control_hz": 10.0}, EpisodeError, "seed0000001001.h5: cameras, sizes, rate or names of numbers differ"),
         ({"control_hz": 12.5}, EpisodeError, "whole number of steps a second"),
+        ({"control_hz": 0.0}, EpisodeError, "whole number of steps a second, more than none"),
         ({"images": {}}, EpisodeError, "expected images"),
         ({"metadata": {"action_names": list("abcdefg")}}, EpisodeError, "names of numbers differ"),
         ({"subtasks": ()}, EpisodeError, "step 0 is in no subtask span"),

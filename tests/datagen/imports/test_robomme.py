@@ -23,7 +23,8 @@ NAME, GROUNDED = (
 
 
 def write(path: Path, episodes: tuple[int, ...] = (3,), size: int = 256, **changes: Any) -> Path:
-    """changes: the value of a dataset of each timestep, by its name, in place of the right one; None leaves it out."""
+    """changes: the value of a dataset of each timestep, by its name, in place of the right one, or a function of the
+    step; None leaves it out."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with h5py.File(path, "w") as file:
         for number in episodes:
@@ -43,7 +44,8 @@ def write(path: Path, episodes: tuple[int, ...] = (3,), size: int = 256, **chang
                     "info/is_video_demo": step < VIDEO,
                     **changes,
                 }
-                for name, value in values.items():
+                for name, given in values.items():
+                    value = given(step) if callable(given) else given
                     if value is not None:
                         group[f"timestep_{step}/{name}"] = value
     return path
@@ -75,6 +77,25 @@ def test_an_episode(tmp_path: Path) -> None:
     assert there == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.h5")}
     with pytest.raises(JournalError, match=r"image_every \(was 2, is 1\)"):
         import_robomme(file, tmp_path / "out", image_px=64, progress=False)
+
+
+def test_what_is_out_of_view_is_where_its_own_subgoal_has_it(tmp_path: Path) -> None:
+    def simple(step: int) -> bytes:
+        return (NAME if step < 10 else NAME.replace("red", "green")).encode()
+
+    def grounded(step: int) -> bytes:  # the red one is lost from sight in its last step, the green one in its first two
+        words = {9: NAME, 10: NAME, 11: NAME}.get(
+            step, GROUNDED if step < 10 else GROUNDED.replace("100, 40", "40, 100")
+        )
+        return (words if step < 10 else words.replace("red", "green")).encode()
+
+    changes = {"info/simple_subgoal": simple, "info/grounded_subgoal": grounded}
+    import_robomme(write(tmp_path / "record_dataset_VideoUnmask.h5", **changes), tmp_path / "out", progress=False)
+    episode = load_episode(tmp_path / "out/VideoUnmask/seed0000001003.h5")
+    assert [(span.start, span.label) for span in episode.subtasks[1:]] == [
+        (6, "pick up the container at row 6 column 2"),
+        (10, "pick up the container at row 2 column 6"),
+    ]
 
 
 def test_timesteps_go_by_number_and_the_images_may_stay_as_they_are(tmp_path: Path) -> None:

@@ -107,5 +107,7 @@ def test_a_video_shows_the_keyframes(episode: Episode, tmp_path: Path) -> None:
         show_episode(episode, tmp_path / "x.gif")
     with pytest.raises(ValueError, match="more than 0; got 0"):
         show_episode(episode, path, speed=0)
+    with pytest.raises(ValueError, match="holds independent states, which are no film"):
+        show_episode(replace(episode, control_hz=0.0), path)
     with pytest.raises(ValueError, match="has no images"):
         show_episode(replace(episode, images={}), path)

@@ -123,6 +123,11 @@ def test_images_are_counted_where_they_were_taken(tmp_path: Path) -> None:
     assert found["all"]["images"] == 2 * len(episode) / 5 and found["all"]["retries_per_episode"] == 1
 
 
+def test_independent_states_take_no_time(tmp_path: Path) -> None:
+    found = data_statistics(save(tmp_path, replace(make_episode(1, 1000), control_hz=0.0)), progress=False)
+    assert found["all"]["seconds"] == 0 and found["all"]["episodes"] == 1
+
+
 def test_memory_of_spans() -> None:
     episode = make_episode(10, 1000)
     declared = tuple(subtask.memory or "" for subtask in task_of(10).variants[0].subtasks)

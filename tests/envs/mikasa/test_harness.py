@@ -73,7 +73,7 @@ def test_harness_and_environment_show_and_judge_the_same() -> None:
     assert result_of_suite["episode_seeds"] == [SUITE_SEED] and result_of_suite["episode_lengths"] == [25]
     assert result_of_suite["sr"] == 1.0 == float(result.success) and told == [(0, True)]
     assert agent.resets[0][0] == environment.instruction
-    for expected, seen in zip(ours, agent.seen, strict=False):
+    for expected, seen in zip(ours[:-1], agent.seen, strict=True):
         np.testing.assert_array_equal(expected.state, seen.state)
         for name, image in expected.images.items():
             np.testing.assert_array_equal(image, seen.images[name])
