@@ -25,6 +25,7 @@ from tests.actor.test_pi05 import CONFIGS, make_inputs
 ROOT = Path(__file__).parents[2]
 STEPS = 3
 LOCATING = dataclasses.replace(CONFIGS["conv"], state_dim=10, locate=True)
+OPENVINO = (pytest.mark.slow, pytest.mark.needs("openvino"))
 FLOAT32, BFLOAT16 = 1e-5, 0.05  # largest difference of a normalised action, whose range is -1 to 1
 
 
@@ -72,11 +73,11 @@ def test_fused_is_plain(name: str, noise: torch.Tensor):
         torch.testing.assert_close(fused, PlainSampler(model, STEPS).sample(seen, noise), atol=FLOAT32, rtol=0)
 
 
+@pytest.mark.needs("openvino")
 @pytest.mark.parametrize(
     "name", ["conv", *(pytest.param(name, marks=pytest.mark.slow) for name in ("siglip", "locate"))]
 )
 def test_openvino_is_plain(name: str, noise: torch.Tensor):
-    pytest.importorskip("openvino", reason="OpenVINO is optional: pip install 'predimem[fast]'")
     model, inputs = make_model(name), inputs_of(name)
     sampler = make_sampler(model, STEPS, EngineConfig("openvino"), "cpu")
     for one in (inputs, padded(inputs, 8, 16)):
@@ -87,9 +88,9 @@ def test_openvino_is_plain(name: str, noise: torch.Tensor):
 
 
 @pytest.mark.slow
+@pytest.mark.needs("openvino")
 def test_openvino_in_bfloat16_is_near(name: str, noise: torch.Tensor):
     """With a program for each length of prompts. On a processor without bfloat16 it computes in float32."""
-    pytest.importorskip("openvino", reason="OpenVINO is optional: pip install 'predimem[fast]'")
     model, inputs = make_model(name), inputs_of(name)
     plain = PlainSampler(model, STEPS).sample(inputs, noise)
     config = EngineConfig("openvino", dtype="bfloat16", prompt_bucket=8)
@@ -204,14 +205,12 @@ def test_compiled_kernels_are_plain(noise: torch.Tensor):
     ("actor", "kind"),
     [
         ("actor", "fused"),
-        pytest.param("actor", "openvino", marks=pytest.mark.slow),
+        pytest.param("actor", "openvino", marks=OPENVINO),
         ("arena-actor", "fused"),
-        pytest.param("arena-actor", "openvino", marks=pytest.mark.slow),
+        pytest.param("arena-actor", "openvino", marks=OPENVINO),
     ],
 )
 def test_the_shipped_actors_do_the_same_with_any_engine(actor: str, kind: str):
-    if kind == "openvino":
-        pytest.importorskip("openvino", reason="OpenVINO is optional: pip install 'predimem[fast]'")
     folder = ROOT / "predimem" / "weights" / actor
     plain, fast = load_policy(folder), load_policy(folder, engine=EngineConfig(kind))
     config, rng = plain.config, np.random.default_rng(0)

@@ -48,8 +48,8 @@ def test_missing_weights_say_how_to_make_them(tmp_path: Path) -> None:
     assert "predimem train base --tasks TMaze10 --agents gru" in done.stderr
 
 
+@pytest.mark.needs("popgym")
 def test_only_tasks_with_a_teacher_can_be_trained_for(tmp_path: Path) -> None:
-    pytest.importorskip("popgym")
     with pytest.raises(ValueError, match="popgym-HigherLowerEasy-v0 has no teacher"):
         teach(["popgym-HigherLowerEasy-v0"])
     with pytest.raises(ValueError, match="unknown agent 'lstm'; those that can be trained are: bank"):

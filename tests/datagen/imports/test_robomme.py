@@ -83,11 +83,11 @@ def test_what_is_out_of_view_is_where_its_own_subgoal_has_it(tmp_path: Path) -> 
     def simple(step: int) -> bytes:
         return (NAME if step < 10 else NAME.replace("red", "green")).encode()
 
-    def grounded(step: int) -> bytes:  # the red one is lost from sight in its last step, the green one in its first two
-        words = {9: NAME, 10: NAME, 11: NAME}.get(
-            step, GROUNDED if step < 10 else GROUNDED.replace("100, 40", "40, 100")
-        )
-        return (words if step < 10 else words.replace("red", "green")).encode()
+    def grounded(step: int) -> bytes:
+        """The red one is lost from sight in its last step, the green one in its first two."""
+        if 9 <= step <= 11:
+            return simple(step)
+        return (GROUNDED if step < 10 else GROUNDED.replace("100, 40", "40, 100").replace("red", "green")).encode()
 
     changes = {"info/simple_subgoal": simple, "info/grounded_subgoal": grounded}
     import_robomme(write(tmp_path / "record_dataset_VideoUnmask.h5", **changes), tmp_path / "out", progress=False)

@@ -11,8 +11,7 @@ from predimem.envs.base import tasks
 from predimem.envs.base.game import CAMERA, GameEnvironment, Solved
 from predimem.envs.base.packages import MissingPackage
 
-for package in ("popgym", "minigrid", "memory_gym"):
-    pytest.importorskip(package)
+pytestmark = pytest.mark.needs("popgym", "minigrid", "memory_gym")
 
 TAUGHT = [
     "popgym-RepeatFirstEasy-v0",
