@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from datagen.command import make_worker
 from datagen.demos.controllers import DriverConfig, PerturbationConfig
 from datagen.demos.mikasa import CollectConfig, ExpertWorker, TaskSeeds, summarise, write_summary
 from datagen.demos.record import evidence_keyframes, record_driven_episode, record_episode, spans
@@ -169,6 +170,27 @@ def test_what_a_driven_episode_has_to_remember_is_seen() -> None:
     episode = record_driven_episode(environment, "point", 1001, Eastwards(), driver, None, ThriftConfig(4, 0))
     assert episode.keyframes == (1, 6) and environment.look_steps is None
     assert [int(episode.images["base_camera"][step][0, 0, 0]) for step in range(8)] == [0, 1, 1, 1, 4, 4, 6, 6]
+
+
+@pytest.mark.slow
+@pytest.mark.needs("suite", "vulkan")
+def test_the_shipped_actor_drives_in_the_simulator(tmp_path: Path) -> None:
+    config = CollectConfig(
+        out=str(tmp_path),
+        tasks=(TaskSeeds("RememberColor3-VLA-v0", 2, 1003),),
+        driver=DriverConfig("actor", execute_steps=4, latency_steps=1),
+        images=ThriftConfig(every=4, around_steps=0),
+        keyframes=None,
+    )
+    outcomes = run_generation(config, make_worker, progress=False)
+    for outcome in outcomes:
+        episode = load_episode(episode_path(tmp_path, outcome.task, outcome.seed))
+        touch = episode.subtasks[-1]
+        assert outcome.kept and touch.label.startswith("touch the ") and touch.label == episode.goal
+        assert episode.alternatives is not None and episode.metadata["driver_steps"] == 40
+        labels = episode.alternatives.chunks[:, episode.alternatives.subtasks.index(touch.label), 0]
+        valid = np.flatnonzero(episode.alternatives.valid.any(1) & (np.arange(len(episode)) >= touch.start))
+        assert len(valid) and not np.allclose(episode.actions[valid], labels[valid], atol=1e-3), "the actor moved"
 
 
 def test_an_actor_looks_at_fresh_images_alone() -> None:

@@ -70,6 +70,16 @@ def test_the_simulator_is_played_twice_the_same_way() -> None:
         np.testing.assert_array_equal(frames[fresh], whole.images[camera][fresh])
 
 
+@pytest.mark.slow
+@pytest.mark.needs("suite", "vulkan")
+def test_what_was_gathered_is_gathered_again_in_the_replay() -> None:
+    environment = MikasaEnvironment("GatherAndRecall3-VLA-v0", "fast")
+    thrift = ThriftConfig(every=3, around_steps=1)
+    episode = record_episode(environment, environment.task_id, 1000, CLEAN, None, thrift)
+    environment.close()
+    assert episode.success and len(episode) / 4 < episode.image_steps.sum() < len(episode) / 2
+
+
 class Slippery(PointEnvironment):
     """From the second time on, an object slides away at step 9, whatever the arm does."""
 
