@@ -43,11 +43,14 @@ def weights_folder(root: str | Path | None, name: str) -> Path:
 
 
 def model_folder(name: str) -> Path:
-    """The folder of the weights that a data config names: a folder, or the name of shipped weights.
+    """The folder of the weights that a data config names: a folder, or the name of shipped weights, which a folder
+    without weights, such as that of a package, does not hide.
 
     Raises WeightsError where there is none.
     """
-    return Path(name) if Path(name).is_dir() else weights_folder(None, name)
+    folder = Path(name)
+    hides = (folder / "config.json").is_file() or not (EMBEDDED / name).is_dir()
+    return folder if folder.is_dir() and hides else weights_folder(None, name)
 
 
 def _shipped(root: str | Path | None, name: str) -> str:

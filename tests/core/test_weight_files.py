@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from predimem.core.weight_files import INSTRUCTIONS_FILE, WeightsError, place_weights, weights_folder, weights_hash
+from predimem.core.weight_files import (
+    INSTRUCTIONS_FILE,
+    WeightsError,
+    model_folder,
+    place_weights,
+    weights_folder,
+    weights_hash,
+)
 
 TOWER, TEXT = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
 
@@ -105,3 +112,17 @@ def test_what_is_missing_beside_own_weights_can_be_taken_from_the_shipped_ones(t
     with pytest.raises(WeightsError) as raised:
         weights_folder(tmp_path, "planner-of-mine")
     assert "shipped" not in str(raised.value)
+
+
+def test_shipped_weights_are_found_beside_a_package_of_their_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "actor").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert model_folder("actor") == weights_folder(None, "actor")
+    (tmp_path / "actor" / "config.json").write_text("{}")
+    assert model_folder("actor") == Path("actor")
+    (tmp_path / "mine").mkdir()
+    assert model_folder("mine") == Path("mine")
+    with pytest.raises(WeightsError, match="no weights for 'yours'"):
+        model_folder("yours")
