@@ -186,7 +186,10 @@ class _Run:
                 frames = sample_frames(training, cameras, limit, rng, crop)
             held_out = sample_frames(validation or training, cameras, 500, rng, crop)
             scenes = self._scenes()
-        benchmarks = {episode.benchmark for episode in self.episodes}
+
+        def benchmarks() -> set[str]:
+            return {episode.benchmark for episode in self.episodes}
+
         return pretrain_tower(
             tower, processor.image_processor, frames, held_out, config.vision, folder, labels, scenes, benchmarks
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -46,13 +46,13 @@ def pretrain_tower(
     folder: Path,
     labels: StepLabels | None = None,
     scenes: tuple[Scenes, Scenes] | None = None,
-    benchmarks: Collection[str] = (),
+    benchmarks: Callable[[], Collection[str]] = tuple,
 ) -> dict[str, Tensor]:
     """Train `tower` in place on frames uint8 [N, H, W, 3] and return its state dict.
 
     The result is kept in `folder`; if it is there already, it is loaded instead. Interrupted training
     goes on from its last checkpoint. labels: of the frames, for `step_weight`. scenes: for training, and held
-    out. benchmarks: whose images the planner will see. The report (`vision.json`) holds figures on the `held_out`
+    out. benchmarks(): whose images the planner will see. The report (`vision.json`) holds figures on the `held_out`
     frames and scenes. Raises ValueError if `folder` holds a tower of another config or size, or of other benchmarks.
     """
     if (folder / WEIGHTS).is_file():
@@ -88,7 +88,7 @@ def pretrain_tower(
     state = {name: tensor.detach().clone() for name, tensor in tower.state_dict().items()}
     report = linear_probe(tower, image_processor, targets, frames[:1500], held_out[:500])
     report |= {"config": asdict(config), "seconds": round(seconds, 1), "palette_rgb": palette.round().tolist()}
-    report["benchmarks"] = sorted(benchmarks)
+    report["benchmarks"] = sorted(benchmarks())
     if shown is not None:
         report["scenes"] = shown
     write_json(folder / REPORT, report, indent=1)
@@ -99,17 +99,12 @@ def pretrain_tower(
 
 
 def _load_tower(
-    tower: Qwen3VLVisionModel, config: VisionConfig, folder: Path, benchmarks: Collection[str]
+    tower: Qwen3VLVisionModel, config: VisionConfig, folder: Path, benchmarks: Callable[[], Collection[str]]
 ) -> dict[str, Tensor]:
     mend = f"choose another vision.directory, or delete {folder} to train the tower anew"
     if not (folder / REPORT).is_file():
         raise ValueError(f"{folder} holds features of a planner's tower (continue_from, vision.from_planner): {mend}")
     report = json.loads((folder / REPORT).read_text())
-    seen = report.get("benchmarks")  # none in reports of earlier versions
-    if seen and (unseen := sorted(set(benchmarks) - set(seen))):
-        raise ValueError(
-            f"{folder} holds a tower trained on images of {', '.join(seen)}, not {', '.join(unseen)}: {mend}"
-        )
     known = _LATER | report["config"] | {"directory": config.directory}
     if known != asdict(config):
         raise ValueError(f"{folder} holds a vision tower trained with another config: {mend}")
@@ -118,6 +113,11 @@ def _load_tower(
         tower.load_state_dict(state)
     except RuntimeError as error:
         raise ValueError(f"{folder} holds a vision tower of another size: {mend}") from error
+    seen = report.get("benchmarks")  # none in reports of earlier versions
+    if seen and (unseen := sorted(set(benchmarks()) - set(seen))):
+        raise ValueError(
+            f"{folder} holds a tower trained on images of {', '.join(seen)}, not {', '.join(unseen)}: {mend}"
+        )
     return state
 
 

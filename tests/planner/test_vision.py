@@ -141,7 +141,7 @@ def test_a_tower_of_another_config_or_robot_is_refused(processor, frames, tmp_pa
     def train(config=CONFIG, benchmarks=("arena",)):
         tower = make_model(processor).visual
         args = (tower, processor.image_processor, frames, frames, config, tmp_path)
-        return pretrain_tower(*args, benchmarks=benchmarks)
+        return pretrain_tower(*args, benchmarks=lambda: benchmarks)
 
     train()
     train()
