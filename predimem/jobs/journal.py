@@ -87,8 +87,7 @@ class DataJournal(Journal):
         super().__init__(out)
         self._config_class = config_class
         try:
-            self._check_config(json.loads(json.dumps(config)), may_differ)
-            self._check_inputs(dict(inputs or {}))
+            self._check(json.loads(json.dumps(config)), may_differ, dict(inputs or {}))
             self.outcomes = self._read()
         except BaseException:
             self.close()
@@ -139,21 +138,19 @@ class DataJournal(Journal):
             return False
         return not outcome.kept or self.episode_path(job).exists()
 
-    def _check_config(self, config: dict[str, Any], may_differ: Collection[str]) -> None:
-        path = self.out / "config.json"
+    def _check(self, config: dict[str, Any], may_differ: Collection[str], inputs: dict[str, str]) -> None:
+        """Nothing is written where anything is refused."""
+        path, inputs_path = self.out / "config.json", self.out / "inputs.json"
         if path.exists():
             before = json.loads(path.read_text())
             if self._config_class is not None:
                 before = in_todays_words(self._config_class, before)
             self.refuse(differences(_without(before, may_differ), _without(config, may_differ)))
+        known = json.loads(inputs_path.read_text()) if inputs_path.exists() else {}
+        self.refuse(differences(known, known | {name: inputs[name] for name in inputs if name in known}))
         write_json(path, config, indent=2)
-
-    def _check_inputs(self, inputs: dict[str, str]) -> None:
-        path = self.out / "inputs.json"
-        before = json.loads(path.read_text()) if path.exists() else {}
-        self.refuse(differences(before, before | {name: inputs[name] for name in inputs if name in before}))
         if inputs:
-            write_json(path, before | inputs, indent=2)
+            write_json(inputs_path, known | inputs, indent=2)
 
     def _read(self) -> dict[Job, Outcome]:
         try:
