@@ -63,6 +63,7 @@ CORRECTED = (("corrected_actor", "corrected"), ("corrected_actor", "oracle-memor
 CORRECTED_PLANNER = (
     ("arena_corrected", "predimem-corrected"),
     ("arena_corrected_video", "native-video-corrected"),
+    ("arena_corrected_text", "text-memory-corrected"),
     ("arena_corrected_ablations", "no-keyframes-corrected"),
     ("arena_corrected_skills", "predimem-corrected-skills"),
     ("arena_corrected_skills", "predimem-corrected-skills-slips"),
@@ -246,14 +247,17 @@ def _planner(file: str, agent: str) -> tuple[object, ...]:
 
 
 FULL, WITH_SKILLS = LEARNED[0], SKILLS[0]
+AFTER_ROUNDS, VIDEO_AFTER, TEXT_AFTER, RECENT_AFTER, SKILLS_AFTER, SLIPS_AFTER = CORRECTED_PLANNER
 TO_CORRECTED_PLANNER = [
-    (CORRECTED[0], CORRECTED_PLANNER[0]),
-    (FULL, CORRECTED_PLANNER[0]),
-    (CORRECTED_PLANNER[0], CORRECTED_PLANNER[1]),
-    (CORRECTED_PLANNER[0], CORRECTED_PLANNER[2]),
-    (CORRECTED_PLANNER[1], CORRECTED_PLANNER[2]),
-    (WITH_SKILLS, CORRECTED_PLANNER[3]),
-    (OWN_ROUND[3], CORRECTED_PLANNER[4]),
+    (CORRECTED[0], AFTER_ROUNDS),
+    (FULL, AFTER_ROUNDS),
+    (AFTER_ROUNDS, VIDEO_AFTER),
+    (AFTER_ROUNDS, TEXT_AFTER),
+    (AFTER_ROUNDS, RECENT_AFTER),
+    (VIDEO_AFTER, RECENT_AFTER),
+    (TEXT_AFTER, RECENT_AFTER),
+    (WITH_SKILLS, SKILLS_AFTER),
+    (OWN_ROUND[3], SLIPS_AFTER),
 ]
 TABLES: dict[str, Callable[[], str]] = {
     "learned": lambda: overall(LEARNED),
