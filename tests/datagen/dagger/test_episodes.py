@@ -131,3 +131,12 @@ def test_varied_scenes_are_recorded_with_what_varies(tmp_path: Path) -> None:
     assert play(config).report["ended"] == "success"
     episode = load_episode(episode_path(tmp_path, TASK.name, config.first_seed))
     assert set(episode.metadata["changed"]) == {"brightness", "warmth", "light_turned_deg"} and episode.success
+
+
+@pytest.mark.slow
+def test_a_long_task_is_played_past_its_pause(tmp_path: Path) -> None:
+    task = task_of("long-12")
+    config = replace(CONFIG, tasks=("long-12",), out=str(tmp_path), image_every=100, disturbances=CALM)
+    (outcome,) = run_generation(config, DaggerWorker, progress=False)
+    assert outcome.report["ended"] == "success" and outcome.report["stages"] == task.stages
+    assert outcome.steps > 1200
