@@ -69,6 +69,8 @@ class DatasetConfig:
         their end the oldest frame of the window is nominated in place of the newest: it shows the motion.
     told: patterns of the subtasks at whose end nothing is nominated, because the list of past subtasks (`memory:
         {past_subtasks: true}`) tells that they were done.
+    events: patterns of the kinds of events in an episode's metadata (docs/guides/data.md), at whose end a frame is
+        nominated as well, such as `carried into a drawer`: what somebody else does is no end of a subtask.
     boundary_probability: the share of samples that lie within `boundary_steps` of a change of subtask.
     branch_point_probability: of an episode that has branch points (`planner.branch_points`), the share of samples that
         lie within `counterfactual_steps` after one.
@@ -102,6 +104,7 @@ class DatasetConfig:
     nominate: Targets = "annotated"
     traceless: tuple[str, ...] = ()
     told: tuple[str, ...] = ()
+    events: tuple[str, ...] = ()
     counterfactual: Literal["cue", "progress"] = "progress"
     counterfactual_steps: int = 20
     boundary_probability: float = 0.0
@@ -235,7 +238,7 @@ class SampleMaker:
         if own and config.own_memory_probability and rng.random() < config.own_memory_probability:
             frames = on_grid([frame for frame, _ in own], config.step_grid, episode)
             return [(frame, max(frame, at)) for frame, (_, at) in zip(frames, own, strict=True)]
-        steps = list(keyframe_targets(episode, config.nominate, config.told))
+        steps = list(keyframe_targets(episode, config.nominate, config.told, config.events))
         back = [self._back(episode, step) * memory.recent_stride_steps for step in steps]
         if config.missing_probability:
             kept = [rng.random() >= config.missing_probability for _ in steps]
@@ -257,7 +260,8 @@ class SampleMaker:
         return frames_back(episode, target, traceless, self._memory.recent_window)
 
     def _sample(self, episode: Episode, snapshot: MemorySnapshot, rng: random.Random) -> Sample:
-        targets = keyframe_targets(episode, self._config.nominate, self._config.told)
+        config = self._config
+        targets = keyframe_targets(episode, config.nominate, config.told, config.events)
         back = [self._back(episode, target) for target in targets]
         positions = keyframe_positions(snapshot, targets, self._memory.recent_stride_steps, back)
         subtask = episode.subtask_at(snapshot.step)

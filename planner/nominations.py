@@ -14,9 +14,17 @@ from predimem.core.types import MemorySnapshot
 Targets = Literal["annotated", "subtask_ends", "changes"]
 
 
-def keyframe_targets(episode: Episode, which: str, told: Sequence[str] = ()) -> tuple[int, ...]:
+def keyframe_targets(
+    episode: Episode, which: str, told: Sequence[str] = (), events: Sequence[str] = ()
+) -> tuple[int, ...]:
     """The steps at which the planner is taught to nominate a frame (see `planner.dataset.DatasetConfig`)."""
-    return tuple(step for step in _targets(episode, which) if not _ends_one_of(told, episode, step))
+    of_subtasks = (step for step in _targets(episode, which) if not _ends_one_of(told, episode, step))
+    return tuple(sorted({*of_subtasks, *_ends_of_events(episode, events)}))
+
+
+def _ends_of_events(episode: Episode, kinds: Sequence[str]) -> list[int]:
+    happened = episode.metadata.get("events", []) if kinds else []
+    return [event["end"] for event in happened if _matches(event["kind"], kinds) and event["end"] < len(episode)]
 
 
 def _ends_one_of(patterns: Sequence[str], episode: Episode, step: int) -> bool:
@@ -47,11 +55,16 @@ def frames_back(episode: Episode, target: int, traceless: Sequence[str], window:
 
 
 def nominated_frames(
-    episode: Episode, which: str, traceless: Sequence[str], memory: MemoryConfig, told: Sequence[str] = ()
+    episode: Episode,
+    which: str,
+    traceless: Sequence[str],
+    memory: MemoryConfig,
+    told: Sequence[str] = (),
+    events: Sequence[str] = (),
 ) -> tuple[int, ...]:
     """The steps of the frames that the planner is taught to nominate."""
     stride, window = memory.recent_stride_steps, memory.recent_window
-    targets = keyframe_targets(episode, which, told)
+    targets = keyframe_targets(episode, which, told, events)
     return tuple(max(step - stride * frames_back(episode, step, traceless, window), 0) for step in targets)
 
 

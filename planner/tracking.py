@@ -28,7 +28,7 @@ class TrackingConfig:
     tolerance_steps: an answer that is no further from a change of subtask belongs to the change, and a change may be
         named so much too early or too late.
     keyframe_tolerance_steps: how far from its target a stored keyframe may lie.
-    nominate, traceless, told: which keyframes are the targets (`planner.dataset.DatasetConfig`).
+    nominate, traceless, told, events: which keyframes are the targets (`planner.dataset.DatasetConfig`).
     """
 
     latency_steps: int = 10
@@ -37,6 +37,7 @@ class TrackingConfig:
     nominate: str = "subtask_ends"
     traceless: tuple[str, ...] = ()
     told: tuple[str, ...] = ()
+    events: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +165,8 @@ def _switches(track: Track, config: TrackingConfig) -> Iterable[tuple[str, bool]
 
 
 def _keyframes(track: Track, config: TrackingConfig) -> Iterable[tuple[str, bool]]:
-    targets = nominated_frames(track.episode, config.nominate, config.traceless, track.memory, config.told)
+    which = (config.told, config.events)
+    targets = nominated_frames(track.episode, config.nominate, config.traceless, track.memory, *which)
     near = config.keyframe_tolerance_steps
     for kept in track.keyframes:
         yield "keyframe_precision", any(abs(kept - target) <= near for target in targets)

@@ -18,6 +18,7 @@ from datagen.dagger.labels import SubtaskLabeller
 from datagen.dagger.low_level_policy import make_low_level_policy
 from datagen.dagger.perturbed_planner import PerturbedOracle, PlannerOrOracle, SubtaskSource
 from datagen.dagger.recorder import DaggerRecorder
+from datagen.dagger.visits import SeenVisits
 from datagen.environments import arena_environment, varied
 from datagen.execution.timing import Stopwatch
 from predimem.agent.config import NO_MEMORY, SKILLS
@@ -90,6 +91,7 @@ class _Episode:
             disturbances = replace(disturbances, missed_share=0.0)
         self._faulty = FaultyPolicy(env, tracked, disturbances, rng.spawn(1)[0])
         self._came_out = CameOut(env, disturbances, np.random.default_rng([job.seed, env.task.task_id, STREAM]))
+        self._visits = SeenVisits(env)
         self._labeller = SubtaskLabeller(env, tracked)
         self._labels = tuple(subtask.label for subtask in env.variant().subtasks)
         self._learned = planner is not None
@@ -113,7 +115,8 @@ class _Episode:
             ended, success = self._run(recorder)
         finally:
             self._agent.close()
-        events = [asdict(event) for event in (*self._source.events, *self._faulty.events, *self._came_out.events)]
+        happened = (*self._source.events, *self._faulty.events, *self._came_out.events, *self._visits.events)
+        events = [asdict(event) for event in happened]
         report = {"ended": ended, "stages": int(self._env.progress.stage[0]), "events": len(events)}
         metadata = {
             "control_mode": self._config.control_mode,
@@ -153,6 +156,7 @@ class _Episode:
             with self._watch.stage("physics"):
                 _, _, terminated, _, info = env.step(action)
             step += 1
+            self._visits.after_step(step)
             if bool(terminated[0]):
                 return ("success", True) if bool(info["success"][0]) else (env.failure(), False)
             if env.due.stage + env.waiting != stage:  # the budget of a stage holds the pause before it

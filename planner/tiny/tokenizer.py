@@ -131,6 +131,7 @@ def _phrases(config: TokenizerConfig, prompt: PromptConfig) -> list[str]:
         phrases = _blocks(prompt) + phrases + _times(prompt)
     if prompt.numbered:
         phrases += [list_number(number) for number in range(1, NUMBERED)]
+    phrases += config.sentences
     return phrases + config.all_subtasks() if config.label_tokens else phrases
 
 

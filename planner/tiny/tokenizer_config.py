@@ -16,6 +16,7 @@ class TokenizerConfig:
 
     vocab_size: an upper bound of the vocabulary, without special tokens and phrases.
     instructions: the global tasks; `{name}` stands for every word of the list `words[name]`.
+    sentences: what instructions are put together from: each is one token, wherever it stands in an instruction.
     subtasks: the answers; `{name}` means the same here.
     words: lists of words by name. They also say which tokens decide an answer (`deciding_words`).
     label_tokens: every subtask is one token of its own, so that naming it is one decision. Then these tokens decide an
@@ -26,6 +27,7 @@ class TokenizerConfig:
 
     vocab_size: int = 640
     instructions: tuple[str, ...] = ()
+    sentences: tuple[str, ...] = ()
     subtasks: tuple[str, ...] = ()
     words: dict[str, tuple[str, ...]] | None = None
     label_tokens: bool = False

@@ -130,6 +130,7 @@ def verify_planner(
             nominate=trained.get("nominate", "subtask_ends"),
             traceless=tuple(trained.get("traceless", ())),
             told=tuple(trained.get("told", ())),
+            events=tuple(trained.get("events", ())),
         )
         tracks = track_planner(model, held_out, model.spec.memory, tracking_config)
         for name, tracking in score_by_group(tracks, tracking_config).items():

@@ -11,15 +11,18 @@ import yaml
 
 from memory_bank import MemoryConfig
 from planner.prompt import PromptConfig
+from planner.tiny.tokenizer import train_tokenizer
 from planner.train import TrainConfig
 from predimem.core.config import from_dict, load_config
 from predimem.core.weight_files import weights_folder
 from predimem.envs.arena import vocabulary
+from predimem.envs.arena.long import sentences
+from predimem.envs.arena.long.templates import long_tasks
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 RECIPES = sorted((CONFIGS / "planner").glob("arena*.yaml"))
 RECIPES = [
-    path for path in RECIPES if path.name not in ("arena_labels.yaml", "arena_varied.yaml")
+    path for path in RECIPES if path.name not in ("arena_labels.yaml", "arena_long_sentences.yaml", "arena_varied.yaml")
 ]  # the latter trains on
 
 
@@ -30,6 +33,16 @@ def full() -> TrainConfig:
 
 def test_the_labels_are_those_of_the_tasks():
     assert (CONFIGS / "planner" / "arena_labels.yaml").read_text() == vocabulary.as_yaml()
+
+
+def test_the_sentences_of_long_tasks_are_listed_and_make_up_every_instruction():
+    assert (CONFIGS / "planner" / "arena_long_sentences.yaml").read_text() == sentences.as_yaml()
+    config = load_config(TrainConfig, CONFIGS / "planner" / "arena_long_sentences.yaml")
+    tokenizer = train_tokenizer(config.base.tokenizer, config.prompt)
+    for task in long_tasks():
+        for variant in task.variants:
+            tokens = tokenizer.tokenize(variant.instruction)
+            assert len(tokens) <= 40 and tokenizer.convert_tokens_to_string(tokens) == variant.instruction
 
 
 def test_every_agent_with_a_trained_planner_has_a_recipe():

@@ -99,3 +99,12 @@ def test_what_a_planner_nominated_is_remembered_from_when_its_answer_came():
     driven = poured(metadata={"nominated_steps": [40], "nominated_at": [64]})
     seen = by_step(driven, replace(CONFIG, own_memory_probability=1.0))
     assert (seen[60][0], seen[70][0]) == ((), (40,))
+
+
+def test_what_somebody_else_does_is_nominated_where_it_is_asked_for():
+    events = [{"kind": "carried into a drawer", "start": 110, "end": 130}, {"kind": "drop", "start": 10, "end": 20}]
+    episode = poured(metadata={"events": events})
+    assert nominated_frames(episode, "changes", (), MEMORY, events=("carried*",)) == (40, 100, 130, 160)
+    assert nominated_frames(episode, "changes", (), MEMORY) == (40, 100, 160)
+    seen = by_step(episode, replace(CONFIG, traceless=(), events=("carried*",)))
+    assert seen[130][1] == (3,) and seen[170][0][-1] == 130, seen[170]

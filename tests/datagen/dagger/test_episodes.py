@@ -140,3 +140,5 @@ def test_a_long_task_is_played_past_its_pause(tmp_path: Path) -> None:
     (outcome,) = run_generation(config, DaggerWorker, progress=False)
     assert outcome.report["ended"] == "success" and outcome.report["stages"] == task.stages
     assert outcome.steps > 1200
+    events = load_episode(episode_path(tmp_path, "long-12", config.first_seed)).metadata["events"]
+    assert [event["kind"] for event in events if "drawer" in event["kind"]] == ["carried into a drawer"] * 2

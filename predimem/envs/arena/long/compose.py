@@ -16,6 +16,7 @@ from predimem.envs.arena.visits import Pause, Visit
 
 T = TypeVar("T")
 PAUSE_STEPS = 1200  # a minute
+WAIT, MEANWHILE = "Then wait for a minute", ", in which somebody "
 FIRST_VISIT_STEPS = (100, 400)  # after the beginning of the pause
 VISIT_EVERY_STEPS = 200  # what somebody does takes less than that
 
@@ -70,11 +71,11 @@ def _visits(modules: Sequence[Module], paused: int, rng: np.random.Generator) ->
 
 
 def _instruction(before: Sequence[Part], after: Sequence[Part], told: Sequence[str]) -> str:
-    pause = "Then wait for a minute."
+    pause = f"{WAIT}."
     if told:
         *others, last = told
         deeds = f"{', '.join(others)} and {last}" if others else last
-        pause = f"Then wait for a minute, in which somebody {deeds}."
+        pause = f"{WAIT}{MEANWHILE}{deeds}."
     return " ".join([*(part.sentence for part in before), pause, *(part.sentence for part in after)])
 
 

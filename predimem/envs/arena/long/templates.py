@@ -43,12 +43,19 @@ class Template:
 
     def composition(self, index: int) -> Variant:
         """One of `COMPOSITIONS`; the same index always gives the same."""
-        rng = np.random.default_rng([STREAM, self.number, index])
+        rng = self._rng(index)
         return compose(self.modules(rng), self.objects, rng)
+
+    def modules_of(self, index: int) -> list[Module]:
+        """What a composition is put together from."""
+        return self.modules(self._rng(index))
 
     def remember(self, index: int) -> tuple[str, ...]:
         """What has to be remembered in a composition."""
-        return remembered(self.modules(np.random.default_rng([STREAM, self.number, index])))
+        return remembered(self.modules_of(index))
+
+    def _rng(self, index: int) -> Rng:
+        return np.random.default_rng([STREAM, self.number, index])
 
     def task(self) -> Task:
         return Task(

@@ -62,6 +62,13 @@ class Visitor:
         """Whether somebody is moving something."""
         return self._act > 0 or self._steps > 0
 
+    @property
+    def carrying(self) -> Carry | None:
+        """What somebody is carrying, from when it is lifted until it has been put down."""
+        on_its_way = self._path is not None and 0 < self._steps < len(self._path)
+        act = self._left[0].acts[self._act] if on_its_way else None
+        return act if isinstance(act, Carry) else None
+
     def before_step(self) -> None:
         stage = int(self._env.progress.stage[0])
         self._stage, self._since = stage, self._since + 1 if stage == self._stage else 0
