@@ -69,7 +69,7 @@ class DatasetConfig:
         their end the oldest frame of the window is nominated in place of the newest: it shows the motion.
     told: patterns of the subtasks at whose end nothing is nominated, because the list of past subtasks (`memory:
         {past_subtasks: true}`) tells that they were done.
-    events: patterns of the kinds of events in an episode's metadata (docs/guides/data.md), at whose end a frame is
+    events: patterns of the kinds of events in an episode's metadata (`events`), at whose end a frame is
         nominated as well, such as `carried into a drawer`: what somebody else does is no end of a subtask.
     boundary_probability: the share of samples that lie within `boundary_steps` of a change of subtask.
     branch_point_probability: of an episode that has branch points (`planner.branch_points`), the share of samples that
