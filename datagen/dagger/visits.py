@@ -1,4 +1,7 @@
-"""Notes what somebody else carried in an episode: who has to remember where to must have seen it being put down."""
+"""Notes what somebody else carried in an episode.
+
+Where it was put can be hidden later, as in a drawer, so a planner has to keep a frame that shows it being put down.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,7 @@ from datagen.dagger.faulty_policy import Event
 from predimem.envs.arena.fixtures import DRAWERS, PLACES
 from predimem.envs.arena.visits import Carry
 
-CARRIED = "carried"  # the kind of event: by somebody else
-INTO_DRAWER = "carried into a drawer"
+CARRIED, INTO_DRAWER = "carried", "carried into a drawer"  # the kinds of events
 
 
 class SeenVisits:
@@ -24,7 +26,8 @@ class SeenVisits:
 
     def after_step(self, step: int) -> None:
         """To be called after each control step; step: how many there were."""
-        before, self._carried = self._carried, self._env.carried
+        visitor = self._env.visitor  # None where nobody comes
+        before, self._carried = self._carried, None if visitor is None else visitor.carrying
         if before == self._carried:
             return
         if before is not None:

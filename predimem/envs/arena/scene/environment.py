@@ -34,7 +34,6 @@ from predimem.envs.arena.task import Task, Variant
 from predimem.envs.arena.tasks import task_of
 from predimem.envs.arena.unseen.conditions import PLAIN, condition_of, drawing
 from predimem.envs.arena.unseen.setting import AS_BUILT, ROOM, Setting, View
-from predimem.envs.arena.visits import Carry
 from predimem.envs.arena.world import World
 from predimem.rendering import maniskill as rendering
 
@@ -338,11 +337,6 @@ class ArenaEnv(BaseEnv):
     def visited(self) -> bool:
         """Whether somebody else is moving something now, so that not all that changes is the robot's doing."""
         return self.visitor is not None and self.visitor.busy
-
-    @property
-    def carried(self) -> Carry | None:
-        """What somebody else is carrying now."""
-        return None if self.visitor is None else self.visitor.carrying
 
     def instructions(self) -> list[str]:
         """What each world's robot is told."""
