@@ -21,9 +21,12 @@ from predimem.envs.arena.long.templates import long_tasks
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 RECIPES = sorted((CONFIGS / "planner").glob("arena*.yaml"))
+LONG = [path for path in RECIPES if path.stem.startswith("arena_long") and path.stem != "arena_long_sentences"]
 RECIPES = [
-    path for path in RECIPES if path.name not in ("arena_labels.yaml", "arena_long_sentences.yaml", "arena_varied.yaml")
-]  # the latter trains on
+    path
+    for path in RECIPES
+    if path.name not in ("arena_labels.yaml", "arena_varied.yaml") and not path.stem.startswith("arena_long")
+]  # these train on
 
 
 @pytest.fixture(scope="module")
@@ -81,3 +84,15 @@ def test_shipped_planners_were_trained_by_these_recipes_under_their_former_names
     trained = from_dict(TrainConfig, record).dataset
     assert trained.cue_subtask == "watch"  # the default of then, which `progress` does not look at
     assert replace(trained, cue_subtask=None) == full.dataset
+
+
+@pytest.mark.parametrize("path", LONG, ids=lambda path: path.stem)
+def test_the_recipes_of_long_tasks_differ_in_memory_alone_and_continue_a_planner_with_the_same_memory(path: Path):
+    config, full = (load_config(TrainConfig, CONFIGS / "planner" / name) for name in (path.name, "arena_long.yaml"))
+    same = {"prompt": full.prompt, "memory": full.memory, "out": full.out, "continue_from": full.continue_from}
+    assert replace(config, **same) == full
+    before = load_config(TrainConfig, CONFIGS / "planner" / path.name.replace("_long", ""))
+    assert config.memory == before.memory and config.prompt == before.prompt
+    assert config.continue_from == "predimem/weights/arena-planner" + path.stem.removeprefix("arena_long").replace(
+        "_", "-"
+    )
