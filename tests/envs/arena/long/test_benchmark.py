@@ -56,8 +56,9 @@ def test_the_file_has_the_rows_and_an_option_chooses() -> None:
     settings = evaluation_settings(ROOT / "configs/eval/arena_long.yaml", {})
     assert settings.difficulty == "long" and settings.tasks == ()
     planners = {agent.planner for agent in settings.agent_configs.values()}
-    shipped = {"arena-planner", "arena-planner-recent", "arena-planner-text", "arena-planner-video"}
-    assert planners == shipped | {"oracle"}
+    names = (path.stem.replace("_", "-") for path in (ROOT / "configs/planner").glob("arena_long*.yaml"))
+    trained = {name.replace("arena", "arena-planner") for name in names if name != "arena-long-sentences"}
+    assert len(trained) == 4 and planners == trained | {"oracle"}
     assert {agent.actor for agent in settings.agent_configs.values()} == {"skills"}
     assert evaluation_settings(None, {"benchmark": "arena"}).difficulty is None
 
