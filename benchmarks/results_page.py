@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from benchmarks.long_pauses import table as long_pauses
 from benchmarks.mikasa_table import Counts, by_family, counts_of, rate, table
 from benchmarks.robomme_mistakes import table as mistakes
 from benchmarks.robomme_table import SKILLS as ROBOMME_SKILLS
@@ -69,6 +70,10 @@ CORRECTED_PLANNER = (
     ("arena_corrected_skills", "predimem-corrected-skills-slips"),
 )
 SECOND_ROUND = (("second_round_learned", "corrected-both"), ("second_round_skills", "corrected-both-skills"))
+LONG = tuple(
+    ("arena_long", agent)
+    for agent in ("oracle-memory-skills", "predimem-long", "native-video-long", "text-memory-long")
+)
 WINDOWS = {"window-1": "1", "window-2": "2", "full": "3", "window-5": "5", "window-8": "8"}
 CAPACITIES = {"keyframes-2": "2", "keyframes-4": "4", "keyframes-8": "8", "full": "unlimited"}
 LATENCIES = {"latency-0": "0", "full": "0.2", "latency-1": "1", "latency-2": "2", "latency-4": "4"}
@@ -282,6 +287,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "scripts-categories": lambda: by_category(SCRIPTS),
     "scripts-tasks": lambda: by_task(*SCRIPTS[:2]),
     "unseen": lambda: unseen("unseen_skills", "unseen_varied", "unseen_actor"),
+    "long": lambda: overall(LONG),
+    "long-pairs": lambda: pairs([(LONG[1], other) for other in LONG[2:]]),
+    "long-pauses": lambda: long_pauses([record for planner in LONG for record in episodes(planner)]),
     "windows": lambda: study("arena_windows", "timesteps", WINDOWS),
     "sizes": lambda: study("arena_sizes", "layers x MLP width", SIZES),
     "capacities": lambda: study("arena_studies", "keyframes", CAPACITIES),
