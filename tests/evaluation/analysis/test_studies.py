@@ -48,13 +48,21 @@ def test_missing_weights_name_their_recipe(tmp_path: Path) -> None:
         weights_folder(tmp_path, "arena-planner-window-5")
     agents = [
         agent
-        for name in ("arena", "arena_studies", "arena_corrected", "mikasa_touch", "mikasa_sequences", "robomme")
+        for name in (
+            "arena",
+            "arena_studies",
+            "arena_corrected",
+            "arena_long",
+            "mikasa_touch",
+            "mikasa_sequences",
+            "robomme",
+        )
         for agent in evaluation_settings(ROOT / "configs" / "eval" / f"{name}.yaml", {}).agent_configs.values()
     ]
     for name in {"planner", "planner-no-head", "actor"} | {name for agent in agents for name in agent.weights}:
         with pytest.raises(WeightsError) as missing:
             weights_folder(tmp_path, name)
-        if re.fullmatch("arena-planner.*-corrected", name):
+        if re.fullmatch("arena-planner.*-(corrected|driven)", name):
             assert "`predimem train rounds`" in str(missing.value)
             continue
         (recipe,) = re.findall(r"configs/\S+\.yaml", str(missing.value))

@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from predimem.cli.app import app
+from predimem.core.config import read_yaml
 from predimem.envs.arena.benchmark import ARENA
 from predimem.envs.arena.long.templates import TEMPLATES
 from predimem.envs.arena.tasks import TASKS
@@ -58,7 +59,9 @@ def test_the_file_has_the_rows_and_an_option_chooses() -> None:
     planners = {agent.planner for agent in settings.agent_configs.values()}
     names = (path.stem.replace("_", "-") for path in (ROOT / "configs/planner").glob("arena_long*.yaml"))
     trained = {name.replace("arena", "arena-planner") for name in names if name != "arena-long-sentences"}
-    assert len(trained) == 4 and planners == trained | {"oracle"}
+    assert len(trained) == 4
+    assert planners == trained | {f"{name}-driven" for name in trained} | {"oracle"}
+    assert set(read_yaml(ROOT / "configs/train_long_rounds.yaml")["planners"]) == trained
     assert {agent.actor for agent in settings.agent_configs.values()} == {"skills"}
     assert evaluation_settings(None, {"benchmark": "arena"}).difficulty is None
 
