@@ -70,9 +70,10 @@ CORRECTED_PLANNER = (
     ("arena_corrected_skills", "predimem-corrected-skills-slips"),
 )
 SECOND_ROUND = (("second_round_learned", "corrected-both"), ("second_round_skills", "corrected-both-skills"))
-LONG = tuple(
-    ("arena_long", agent)
-    for agent in ("oracle-memory-skills", "predimem-long", "native-video-long", "text-memory-long")
+LONG = (
+    ("arena_long", "oracle-memory-skills"),
+    ("arena_long", "predimem-long"),
+    ("arena_long", "native-video-long"),
 )
 WINDOWS = {"window-1": "1", "window-2": "2", "full": "3", "window-5": "5", "window-8": "8"}
 CAPACITIES = {"keyframes-2": "2", "keyframes-4": "4", "keyframes-8": "8", "full": "unlimited"}
