@@ -16,9 +16,16 @@ def test_episodes_are_counted_by_how_far_they_came() -> None:
     pause, stages = pause_stage("long-04", 900000), long_task("long-04").stages
     passed = [0, pause - 1, pause, pause + 1, pause + 2, pause + 3, stages]
     records = [
-        {"agent": "a", "task": "long-04", "seed": 900000, "stages_passed": n, "status": status}
+        {
+            "agent": "a",
+            "task": "long-04",
+            "seed": 900000,
+            "stages_passed": n,
+            "status": status,
+            "message": "out of time: x",
+        }
         for n, status in zip(passed, [*["failure"] * 6, "success"], strict=True)
     ]
     head, _, line = table(records).splitlines()
     assert [cell.strip() for cell in head.strip("| ").split("|")] == list(HEAD)
-    assert [cell.strip() for cell in line.strip("| ").split("|")] == ["`a`", "7", "5", "4", "2", "1"]
+    assert [cell.strip() for cell in line.strip("| ").split("|")] == ["`a`", "7", "5", "1", "4", "2", "1"]
