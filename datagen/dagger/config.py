@@ -13,7 +13,10 @@ from predimem.core.seeds import PLANNER_DAGGER_SEEDS
 
 FORMER_DRIVERS = {"truth": ORACLE}
 
-SHARES = ("undisturbed_share", "late_share", "premature_share", "missed_share", "dropped_share", "came_out_share")
+SHARES = (
+    "undisturbed_share", "late_share", "waits_on_share", "premature_share", "missed_share", "dropped_share",
+    "came_out_share",
+)  # fmt: skip
 Range = tuple[float, float]  # lowest and highest, drawn evenly
 
 
@@ -26,6 +29,8 @@ class DisturbanceConfig:
     The next fields are about what the driver `oracle` says. Spells of a pour last half a second at most.
     late_share, late_s: this share of the switches to another subtask comes so many seconds too late; after a pour a
     second at most, since it would be poured once more.
+    waits_on_share, waits_on_s: after this share of the pauses that a long task asks for, the switch comes so many
+    seconds too late instead: the arm stands still although the time is over.
     premature_share, premature_s: in this share of the subtasks the next one is named too early, for so many seconds.
     wrong_per_minute, wrong_s: how often another subtask of the task is named, and for how many seconds.
 
@@ -40,6 +45,8 @@ class DisturbanceConfig:
     undisturbed_share: float = 0.33
     late_share: float = 0.35
     late_s: Range = (0.0, 3.0)
+    waits_on_share: float = 0.0
+    waits_on_s: Range = (0.0, 40.0)
     premature_share: float = 0.2
     premature_s: Range = (0.5, 2.0)
     wrong_per_minute: float = 2.0
@@ -54,7 +61,7 @@ class DisturbanceConfig:
         for name in SHARES:
             if not 0 <= getattr(self, name) <= 1:
                 raise ConfigError(f"disturbances: {name} must be in [0, 1], got {getattr(self, name)}")
-        for name in ("late_s", "premature_s", "wrong_s", "pause_s"):
+        for name in ("late_s", "waits_on_s", "premature_s", "wrong_s", "pause_s"):
             if len(getattr(self, name)) != 2 or not 0 <= getattr(self, name)[0] <= getattr(self, name)[1]:
                 raise ConfigError(f"disturbances: {name} is [lowest, highest] in s, got {list(getattr(self, name))}")
         for name in ("wrong_per_minute", "pauses_per_minute"):

@@ -51,6 +51,7 @@ class PerturbedOracle:
         """env: an `ArenaEnv` of one world that has been reset."""
         self._env, self._policy, self._config, self._rng = env, policy, config, rng
         self._subtasks = env.variant().subtasks
+        self._after_pauses = {pause.stage for pause in env.variant().pauses}
         self._others = [s for v in env.task.variants for s in v.subtasks]
         self._said: dict[int, str] = {}
         self._label, self._meant = -1, 0  # the label, and what it means to name: that follows later
@@ -75,11 +76,11 @@ class PerturbedOracle:
 
     def _move_on(self, step: int, label: int) -> None:
         config, rng = self._config, self._rng
-        late = steps_of(config.late_s, rng) if label and rng.random() < config.late_share else 0
-        if label and self._subtasks[self._meant].skill is Skill.POUR:
-            late = min(late, AFTER_POUR_STEPS)
+        late, kind = self._waits_on(label), "waited on"
+        if not late:
+            late, kind = self._late(label), "late switch"
         if late:
-            self.events.append(Event("late switch", step, step + late))
+            self.events.append(Event(kind, step, step + late))
         self._label, self._switch_step, self._early = label, step + late, None
         leads_on = label + 1 < len(self._subtasks) and not self._env.due.again  # else what follows was done before
         if leads_on and rng.random() < config.premature_share:
@@ -87,6 +88,20 @@ class PerturbedOracle:
             after = round(USUAL_STEPS[self._subtasks[label].skill] * share)
             self._early = step + late + after, steps_of(config.premature_s, rng)
         self._spell = None  # what was named too early is the label by now
+
+    def _late(self, label: int) -> int:
+        """After how many control steps it notices that `label` is due."""
+        late = steps_of(self._config.late_s, self._rng) if label and self._rng.random() < self._config.late_share else 0
+        if label and self._subtasks[self._meant].skill is Skill.POUR:
+            late = min(late, AFTER_POUR_STEPS)
+        return late
+
+    def _waits_on(self, label: int) -> int:
+        """The same, where `label` is due because a pause is over: 0 unless it waits on."""
+        share = self._config.waits_on_share
+        if not share or label not in self._after_pauses or self._rng.random() >= share:
+            return 0
+        return steps_of(self._config.waits_on_s, self._rng)
 
     def _begin_spell(self, step: int, label: int) -> None:
         following = self._subtasks[min(label + 1, len(self._subtasks) - 1)]

@@ -29,8 +29,8 @@ from predimem.envs.arena.scene.environment import CONTROL_HZ
 from predimem.jobs.tasks import Job, Outcome
 
 CALM = DisturbanceConfig(
-    late_share=0.0, premature_share=0.0, wrong_per_minute=0.0, pauses_per_minute=0.0, missed_share=0.0,
-    dropped_share=0.0, came_out_share=0.0,
+    late_share=0.0, waits_on_share=0.0, premature_share=0.0, wrong_per_minute=0.0, pauses_per_minute=0.0,
+    missed_share=0.0, dropped_share=0.0, came_out_share=0.0,
 )  # fmt: skip
 STREAM = 37  # of random numbers, for what comes out again
 MOST_HORIZONS = 3  # an episode in which things come undone again and again ends after so many times the task's horizon

@@ -1,10 +1,12 @@
 """What a perturbed oracle planner says, and when the oracle takes over from a learned planner."""
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 
 from datagen.dagger.config import DisturbanceConfig, OracleSpellConfig
+from datagen.dagger.faulty_policy import Event
 from datagen.dagger.perturbed_planner import AFTER_POUR_STEPS, POUR_SPELL_STEPS, PerturbedOracle, PlannerOrOracle
 from datagen.dagger.worker import CALM
 from datagen.experts.scripted.policy import ScriptedPolicy
@@ -49,6 +51,25 @@ def test_the_oracle_planner_and_each_of_its_disturbances() -> None:
         assert wrong[event.start] in known and wrong[event.start] != due[event.start]
         assert event.end - event.start <= (POUR_SPELL_STEPS if wrong[event.start].startswith("pour") else 40)
     assert said_by(env, replace(CALM, wrong_per_minute=30.0))[0] == wrong, "the same seed says the same"
+    env.close()
+
+
+def test_the_oracle_planner_waits_on_after_a_pause_and_nowhere_else() -> None:
+    env = arena("long-12", 0)
+    (pause,) = env.variant().pauses
+    labels = [subtask.label for subtask in env.variant().subtasks]
+    said, source = said_by(env, replace(CALM, waits_on_share=1.0, waits_on_s=(4.0, 4.0)))
+    assert said == [
+        labels[stage - 1] if stage == pause.stage and step < 80 else labels[stage]
+        for stage in range(len(labels))
+        for step in range(SUBTASK_STEPS)
+    ]
+    over = pause.stage * SUBTASK_STEPS
+    assert source.events == [Event("waited on", over, over + 80)]
+
+    _, source = said_by(env, replace(CALM, late_share=1.0, late_s=(1.0, 1.0), waits_on_share=1.0))
+    kinds = Counter(event.kind for event in source.events)
+    assert kinds == {"late switch": len(labels) - 2, "waited on": 1}, "one of both at each switch"
     env.close()
 
 
