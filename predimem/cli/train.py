@@ -138,8 +138,8 @@ def train_own_rounds(
     }
     recipe = replace(recipe, **{name: value for name, value in given.items() if value is not None})
     stages = plan_own_rounds(recipe, split(only))
-    agents = ",".join(played_with_skills(choose_stages(stages, split(only))))
-    _run(stages, recipe.out, only, dry_run, "configs/eval/arena.yaml" + (f" --agent {agents}" if agents else ""))
+    agents = ",".join(played_with_skills(choose_stages(stages, split(only)), recipe.evaluation))
+    _run(stages, recipe.out, only, dry_run, recipe.evaluation + (f" --agent {agents}" if agents else ""))
 
 
 @app.command("robomme")

@@ -34,6 +34,7 @@ class OwnRoundsConfig:
     training_seeds: one training with each, on the same data. The first one's weights keep the planner's name, the
     others' are called NAME-seed-SEED.
     recipe_changes: what differs from the recipes, as in them.
+    evaluation: the config of `predimem eval` with agents that play what is trained.
     out, workers, tasks: as in `RetrainConfig`.
     """
 
@@ -44,6 +45,7 @@ class OwnRoundsConfig:
     actor: str | None = None
     training_seeds: tuple[int, ...] = (0,)
     recipe_changes: dict[str, Any] = field(default_factory=dict)
+    evaluation: str = "configs/eval/arena.yaml"
     out: str = "runs/train/own_rounds"
     workers: int = 2
     tasks: tuple[str, ...] = ()
@@ -77,7 +79,7 @@ def plan_own_rounds(config: OwnRoundsConfig, only: Sequence[str] = ()) -> list[S
     return stages
 
 
-def played_with_skills(stages: Sequence[Stage], evaluation: str = "configs/eval/arena.yaml") -> list[str]:
+def played_with_skills(stages: Sequence[Stage], evaluation: str) -> list[str]:
     """The agents of a config of `predimem eval` that are planners made by these stages with scripted skills."""
     made = {stage.weights for stage in stages if stage.weights}
     agents = read_yaml(evaluation)["agent_configs"].items()

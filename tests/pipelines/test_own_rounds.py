@@ -95,10 +95,17 @@ def test_a_planner_that_is_not_there_is_missed_only_where_its_stages_are_asked_f
     others = replace(config, weights=str(tmp_path))
     stages = plan_own_rounds(others, ["arena-planner-recent"])
     assert stages[-1].weights == "arena-planner-recent"
-    assert played_with_skills(stages) == ["no-keyframes-skills"]
+    assert played_with_skills(stages, others.evaluation) == ["no-keyframes-skills"]
     for only in ([], ["arena-planner-text", "arena-planner-recent"]):
         with pytest.raises(WeightsError, match="no weights for 'arena-planner'"):
             plan_own_rounds(others, only)
+
+
+def test_planners_of_long_tasks_are_played_on_these(tmp_path: Path) -> None:
+    (tmp_path / "arena-planner-long-text").mkdir()
+    config = replace(load_config(OwnRoundsConfig, "configs/train_long_rounds.yaml"), weights=str(tmp_path))
+    stages = plan_own_rounds(config, ["arena-planner-long-text"])
+    assert played_with_skills(stages, config.evaluation) == ["text-memory-long"]
 
 
 def test_what_is_refused(config: OwnRoundsConfig, tmp_path: Path) -> None:
