@@ -14,13 +14,14 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import compress
+from itertools import chain, compress, islice
 from pathlib import Path
 from typing import ClassVar, Literal
 
 from memory_bank import MemoryConfig
 from planner.branch_points import branch_points
 from planner.counterfactual import with_memory_of, with_replayed_memory
+from planner.named import as_named, unnamed_steps
 from planner.nominations import Targets, frames_back, keyframe_positions, keyframe_targets, own_nominations
 from planner.replay import Replay, Sample, frame_at, on_grid
 from planner.split import by_task
@@ -71,6 +72,11 @@ class DatasetConfig:
         {past_subtasks: true}`) tells that they were done.
     events: patterns of the kinds of events in an episode's metadata (`events`), at whose end a frame is
         nominated as well, such as `carried into a drawer`: what somebody else does is no end of a subtask.
+    named_memory_probability: in this share of the replays of an episode that says what its driver named (metadata
+        `spoken`), a change of subtask is remembered when the driver named it, and not when it was due. Until then the
+        planner is taught to nominate the newest frame, if the change has left the window.
+    unnamed_probability: of such an episode, the share of samples at which the driver named another subtask than the one
+        that was due.
     boundary_probability: the share of samples that lie within `boundary_steps` of a change of subtask.
     branch_point_probability: of an episode that has branch points (`planner.branch_points`), the share of samples that
         lie within `counterfactual_steps` after one.
@@ -117,6 +123,8 @@ class DatasetConfig:
     lag_steps: int = 0
     early_steps: int | None = None
     own_memory_probability: float = 0.0
+    named_memory_probability: float = 0.0
+    unnamed_probability: float = 0.0
     training_share: float = 1.0
     paraphrases: str | None = None
     paraphrase_probability: float = 0.0
@@ -180,6 +188,7 @@ class SampleMaker:
         self._groups = [_by_metadata(group, config.metadata_shares) for group in groups]
         self._goals = _goals_by_task(episodes)
         self._branch_points = branch_points(episodes)
+        self._unnamed = {id(e): unnamed_steps(e) if config.unnamed_probability else [] for e in episodes}
         self._told_the_same = _by_instruction(episodes)
         self._paraphrases = read_paraphrases(Path(config.paraphrases)) if config.paraphrases else {}
         self._cues = [(e, step) for e in episodes for step in self._cue_steps(e)]
@@ -189,9 +198,9 @@ class SampleMaker:
         made = 0
         while made < count:
             episode = self._episode(rng)
-            snapshots = self._replay(episode, rng)
+            replay = self._replay(episode, rng, self._config.step_grid)
             for _ in range(min(self._config.samples_per_replay, count - made)):
-                yield self._in_other_words(self._sample(episode, snapshots[self._step(episode, rng)], rng), rng)
+                yield self._in_other_words(self._sample(episode, replay, self._step(episode, rng), rng), rng)
                 made += 1
 
     def _episode(self, rng: random.Random) -> Episode:
@@ -200,12 +209,17 @@ class SampleMaker:
             return rng.choice(shares[0][1])
         return rng.choice(rng.choices([group for _, group in shares], [share for share, _ in shares])[0])
 
-    def _replay(self, episode: Episode, rng: random.Random) -> Replay:
-        return Replay(episode, self._memory, self._nominations(episode, rng), self._lag(rng))
+    def _replay(self, episode: Episode, rng: random.Random, every: int = 1) -> Replay:
+        share = self._config.named_memory_probability
+        remembered = as_named(episode) if share and rng.random() < share else episode
+        nominated, lag = self._nominations(remembered, rng), self._lag(rng)
+        return Replay(episode, self._memory, nominated, lag, remembered.subtasks, every)
 
     def _step(self, episode: Episode, rng: random.Random) -> int:
-        config, points = self._config, self._branch_points[id(episode)]
-        if points and config.branch_point_probability and rng.random() < config.branch_point_probability:
+        config, points, unnamed = self._config, self._branch_points[id(episode)], self._unnamed[id(episode)]
+        if unnamed and rng.random() < config.unnamed_probability:
+            step = _one_of(unnamed, rng)
+        elif points and config.branch_point_probability and rng.random() < config.branch_point_probability:
             after = rng.randint(config.step_grid - 1, max(config.step_grid - 1, config.counterfactual_steps))
             step = min(rng.choice(points) + after, len(episode) - 1)
         elif config.boundary_probability and rng.random() < config.boundary_probability:
@@ -222,13 +236,12 @@ class SampleMaker:
 
     def _step_of_a_phase(self, episode: Episode, rng: random.Random) -> int:
         weights = self._config.phase_weights
-        steps: dict[str, list[int]] = {}
-        for step in range(len(episode)):
-            word = episode.subtask_at(step).split()[0]
-            steps.setdefault(word if word in weights else "*", []).append(step)
-        phases = list(steps)
-        phase = rng.choices(phases, [weights[name] for name in phases])[0]
-        return rng.choice(steps[phase])
+        phases: dict[str, list[range]] = {}
+        for span in episode.subtasks:
+            word = span.label.split()[0]
+            phases.setdefault(word if word in weights else "*", []).append(range(span.start, span.end))
+        phase = rng.choices(list(phases), [weights[name] for name in phases])[0]
+        return _one_of(phases[phase], rng)
 
     def _nominations(self, episode: Episode, rng: random.Random) -> list[tuple[int, int]]:
         """(frame, when it is nominated), both steps on the grid."""
@@ -259,17 +272,25 @@ class SampleMaker:
         traceless = self._config.traceless if self._memory.keyframes else ()
         return frames_back(episode, target, traceless, self._memory.recent_window)
 
-    def _sample(self, episode: Episode, snapshot: MemorySnapshot, rng: random.Random) -> Sample:
-        config = self._config
+    def _sample(self, episode: Episode, replay: Replay, step: int, rng: random.Random) -> Sample:
+        config, snapshot = self._config, replay[step]
         targets = keyframe_targets(episode, config.nominate, config.told, config.events)
+        if replay.named.subtask_at(step) != episode.subtask_at(step) and self._is_late(episode, snapshot, targets):
+            targets = (*targets, step)
         back = [self._back(episode, target) for target in targets]
         positions = keyframe_positions(snapshot, targets, self._memory.recent_stride_steps, back)
-        subtask = episode.subtask_at(snapshot.step)
+        subtask = episode.subtask_at(step)
         sample = Sample(episode, snapshot, subtask, positions, (episode,) * len(snapshot.keyframes))
         if rng.random() < self._config.counterfactual_probability:
             by_progress = self._config.counterfactual == "progress"
             return self._with_other_memory(sample, rng) if by_progress else self._with_other_cue(sample, rng)
         return sample
+
+    @staticmethod
+    def _is_late(episode: Episode, snapshot: MemorySnapshot, targets: Sequence[int]) -> bool:
+        """Whether a change that is a target has left the window, so that the newest frame takes its place."""
+        began = next(span.start for span in episode.subtasks if span.start <= snapshot.step < span.end)
+        return began in targets and began < snapshot.recent[0].step
 
     def _in_other_words(self, sample: Sample, rng: random.Random) -> Sample:
         known, share = self._paraphrases.get(sample.episode.task), self._config.paraphrase_probability
@@ -318,6 +339,11 @@ class SampleMaker:
     def _cue_steps(self, episode: Episode) -> list[int]:
         cue = self._config.cue_subtask
         return [step for step in range(len(episode)) if episode.subtask_at(step) == cue]
+
+
+def _one_of(steps: Sequence[range], rng: random.Random) -> int:
+    """One step of these, each equally often."""
+    return next(islice(chain.from_iterable(steps), rng.randrange(sum(map(len, steps))), None))
 
 
 def _by_instruction(episodes: Sequence[Episode]) -> dict[int, tuple[list[Episode], int]]:

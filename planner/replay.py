@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memory_bank import MemoryConfig, make_memory
-from predimem.core.episodes import Episode
+from predimem.core.episodes import Episode, SubtaskSpan
 from predimem.core.frames import StepImages
 from predimem.core.types import Frame, MemorySnapshot, Observation
 
@@ -35,7 +35,7 @@ class Sample:
 
 
 class Replay:
-    """`replay[t]` is the snapshot at step t of an episode whose planner nominates these frames.
+    """`replay[t]` is the snapshot at step t, a multiple of `every`, of an episode whose planner nominates these frames.
 
     Images are read when they are looked at, so that a few snapshots of a long episode cost little. The memory bank
     looks at none; a memory of one's own may.
@@ -44,6 +44,8 @@ class Replay:
         nominated).
     lag_steps: for a memory that is told them, how many control steps after the recording the planner names its
         subtasks; negative if it names them too early.
+    subtasks: what the planner names and when, for a memory that is told it; default: the episode's. `named` is the
+        episode with these.
     """
 
     def __init__(
@@ -52,10 +54,13 @@ class Replay:
         memory: MemoryConfig,
         nominated: Sequence[int | tuple[int, int]],
         lag_steps: int = 1,
+        subtasks: tuple[SubtaskSpan, ...] | None = None,
+        every: int = 1,
     ):
-        self._snapshots: list[MemorySnapshot] = []
+        self._snapshots: dict[int, MemorySnapshot] = {}
         bank = make_memory(memory)
         notes_subtasks = memory.past_subtasks or memory.implementation is not None
+        self.named = episode if subtasks is None else replace(episode, subtasks=subtasks)
         bank.reset(f"{episode.task}-{episode.seed}", episode.instruction)
         due: dict[int, list[int]] = {}
         for frame, at in (entry if isinstance(entry, tuple) else (entry, entry) for entry in nominated):
@@ -65,11 +70,9 @@ class Replay:
             if step in due:
                 bank.nominate(due[step])
             if notes_subtasks and step >= lag_steps:
-                bank.note_subtask(episode.subtask_at(min(step - lag_steps, len(episode) - 1)))
-            self._snapshots.append(bank.snapshot())
-
-    def __len__(self) -> int:
-        return len(self._snapshots)
+                bank.note_subtask(self.named.subtask_at(min(step - lag_steps, len(episode) - 1)))
+            if step % every == 0:
+                self._snapshots[step] = bank.snapshot()
 
     def __getitem__(self, step: int) -> MemorySnapshot:
         return self._snapshots[step]

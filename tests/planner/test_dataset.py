@@ -50,7 +50,6 @@ def test_only_the_images_of_a_snapshot_are_read(tmp_path):
     episode = load_episode(path)
     replay = Replay(episode, MEMORY, [0])
     expected = Replay(make_episode(1000, "red"), MEMORY, [0])
-    assert len(replay) == 10
     shown, wanted = (snapshots[7].keyframes + snapshots[7].recent for snapshots in (replay, expected))
     for frame, other in zip(shown, wanted, strict=True):
         assert (frame.step, frame.time_s, list(frame.images)) == (other.step, other.time_s, list(other.images))
