@@ -112,9 +112,10 @@ class RobommeWorker:
         environment: RobommeEnvironment = self._environment.of(job.task)
         try:
             cause, steps = record(environment, job, self._config)
+            video_steps = len(environment.video)
         except NoScene:
-            cause, steps = "no scene", 0
-        report = {"cpu_s": round(time.process_time() - began_cpu_s, 2), "video_steps": len(environment.video)}
+            cause, steps, video_steps = "no scene", 0, 0
+        report = {"cpu_s": round(time.process_time() - began_cpu_s, 2), "video_steps": video_steps}
         return Outcome(job.task, job.seed, not cause, cause, steps, round(time.perf_counter() - began_s, 3), report)
 
     def close(self) -> None:

@@ -8,11 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from datagen.demos.robomme import RobommeDataConfig, record
+from datagen.demos.robomme import RobommeDataConfig, RobommeWorker, record
 from predimem.core.config import ConfigError
 from predimem.core.episode_reader import load_episode
+from predimem.envs.interference.videos import DISTRACTORS_FROM
 from predimem.envs.robomme.suite import RobommeEnvironment
 from predimem.jobs.tasks import Job
+
+UNBUILT = DISTRACTORS_FROM + 6  # an episode of VideoPlaceButton that RoboMME cannot build
 
 
 @pytest.mark.parametrize(
@@ -63,3 +66,15 @@ def test_rows_do_not_hold_the_noise_that_moved_the_arm(tmp_path: Path) -> None:
     clean, noisy = episodes
     np.testing.assert_allclose(noisy.actions[:30], clean.actions[:30], atol=1e-4)
     assert np.abs(noisy.state[:60, :7] - clean.state[:60, :7]).max() > 0.01
+
+
+@pytest.mark.needs("vulkan")
+@pytest.mark.needs("robomme")
+def test_a_seed_whose_scene_cannot_be_built_is_discarded_for_that_reason(tmp_path: Path) -> None:
+    worker = RobommeWorker(RobommeDataConfig(out=str(tmp_path), image_px=32, driver="skills"))
+    try:
+        outcome = worker.play(Job("VideoPlaceButton", UNBUILT))
+    finally:
+        worker.close()
+    assert (outcome.kept, outcome.cause, outcome.steps) == (False, "no scene", 0)
+    assert not list(tmp_path.rglob("*.h5"))
