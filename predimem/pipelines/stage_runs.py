@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from predimem.core.config import ConfigError, differences, from_dict
+from predimem.core.config import ConfigError, differences, from_dict, in_todays_words
 from predimem.core.episode_folder import list_episodes
 from predimem.core.files import write_json, write_text
 from predimem.core.progress import say
@@ -80,17 +80,21 @@ def run_stages(stages: Sequence[Stage], out: Path, at_once: int = 1) -> Path:
 
 def check_configs(stages: Sequence[Stage]) -> None:
     """Raises ValueError for a stage whose command would refuse its config, before hours are spent on others."""
+    made = {str(stage.result) for stage in stages}
+    for stage in stages:
+        config = from_dict(_config_class(stage), stage.config, f"the stage {stage.name}")
+        if stage.kind == DATA and stage.config.get("sources") not in made:  # else they are listed once it is there
+            config.jobs()
+
+
+def _config_class(stage: Stage) -> type:
+    """Of the config that the command of a stage reads."""
     from actor.training.config import ActorTrainConfig
     from datagen.command import KINDS
     from planner.train import TrainConfig
 
-    trained = {PLANNER: TrainConfig, ACTOR: ActorTrainConfig}
-    made = {str(stage.result) for stage in stages}
-    for stage in stages:
-        where = f"the stage {stage.name}"
-        config = from_dict(trained.get(stage.kind) or KINDS[stage.config["kind"]], stage.config, where)
-        if stage.kind == DATA and stage.config.get("sources") not in made:  # else they are listed once it is there
-            config.jobs()
+    trained: dict[str, type] = {PLANNER: TrainConfig, ACTOR: ActorTrainConfig}
+    return trained.get(stage.kind) or KINDS[stage.config["kind"]]
 
 
 def check_episodes(stages: Sequence[Stage], out: Path) -> None:
@@ -112,6 +116,9 @@ def is_done(stage: Stage, out: Path) -> bool:
     if not (note.is_file() and stage.result.is_dir()):
         return False
     before, now = json.loads(note.read_text()), json.loads(json.dumps(stage.config))
+    if before != now:  # perhaps an option was added since, and has its default
+        cls = _config_class(stage)
+        before, now = in_todays_words(cls, before), in_todays_words(cls, now)
     if before != now:
         raise ConfigError(
             f"{out} holds the stage {stage.name} of another config: {', '.join(differences(before, now)[:3])}; choose "

@@ -12,6 +12,7 @@ from threading import Event, Thread
 import pytest
 import yaml
 
+from datagen.dagger.config import PlannerDaggerConfig
 from predimem.core.config import ConfigError
 from predimem.pipelines.stage import DATA, Stage
 from predimem.pipelines.stage_runs import StageError, is_done, run_stages
@@ -54,14 +55,17 @@ def test_stages_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture) -> N
 
 
 def test_what_is_done_is_skipped_and_another_config_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    stage = make_stage(tmp_path, "help", "--help", steps=3)
+    stage = make_stage(tmp_path, "help", "--help", kind="dagger", image_px=64)
     stage.result.mkdir(parents=True)
     run_stages([stage], tmp_path)
-    assert "done in" in capsys.readouterr().out and yaml.safe_load(stage.config_path.read_text()) == {"steps": 3}
+    written = yaml.safe_load(stage.config_path.read_text())
+    assert "done in" in capsys.readouterr().out and written == {"kind": "dagger", "image_px": 64}
     run_stages([replace(stage, command=("no", "such", "command"))], tmp_path)
     assert "[1/1] help: is there" in capsys.readouterr().out
-    with pytest.raises(ConfigError, match=r"the stage help of another config: steps \(was 3, is 4\)"):
-        run_stages([replace(stage, config={"steps": 4})], tmp_path)
+    said = {**stage.config, "image_every": PlannerDaggerConfig().image_every}
+    assert is_done(replace(stage, config=said), tmp_path), "a default that is said is no other config"
+    with pytest.raises(ConfigError, match=r"the stage help of another config: image_px \(was 64, is 96\)"):
+        run_stages([replace(stage, config={**said, "image_px": 96})], tmp_path)
     stage.result.rmdir()
     assert not is_done(stage, tmp_path)
 
