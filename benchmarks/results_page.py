@@ -74,9 +74,9 @@ LONG = (
     ("arena_long", "oracle-memory-skills"),
     ("arena_long", "predimem-long"),
     ("arena_long", "native-video-long"),
-    ("arena_long_rounds", "predimem-long-driven"),
-    ("arena_long_rounds", "native-video-long-driven"),
+    ("arena_long", "predimem-long-driven"),
 )
+LONG_NAMED = (("arena_long_named", "predimem-long-driven"), ("arena_long_named", "native-video-long-driven"))
 WINDOWS = {"window-1": "1", "window-2": "2", "full": "3", "window-5": "5", "window-8": "8"}
 CAPACITIES = {"keyframes-2": "2", "keyframes-4": "4", "keyframes-8": "8", "full": "unlimited"}
 LATENCIES = {"latency-0": "0", "full": "0.2", "latency-1": "1", "latency-2": "2", "latency-4": "4"}
@@ -291,8 +291,11 @@ TABLES: dict[str, Callable[[], str]] = {
     "scripts-tasks": lambda: by_task(*SCRIPTS[:2]),
     "unseen": lambda: unseen("unseen_skills", "unseen_varied", "unseen_actor"),
     "long": lambda: overall(LONG),
-    "long-pairs": lambda: pairs([(LONG[1], LONG[2]), (LONG[3], LONG[4]), (LONG[3], LONG[1]), (LONG[4], LONG[2])]),
+    "long-pairs": lambda: pairs([(LONG[1], LONG[2]), (LONG[3], LONG[1])]),
     "long-pauses": lambda: long_pauses([record for planner in LONG for record in episodes(planner)]),
+    "long-named": lambda: overall(LONG_NAMED),
+    "long-named-pairs": lambda: pairs([(LONG_NAMED[0], LONG_NAMED[1]), (LONG_NAMED[0], LONG[1])]),
+    "long-named-pauses": lambda: long_pauses([record for planner in LONG_NAMED for record in episodes(planner)]),
     "windows": lambda: study("arena_windows", "timesteps", WINDOWS),
     "sizes": lambda: study("arena_sizes", "layers x MLP width", SIZES),
     "capacities": lambda: study("arena_studies", "keyframes", CAPACITIES),
