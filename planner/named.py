@@ -28,22 +28,18 @@ def as_named(episode: Episode) -> Episode:
 
 def unnamed_steps(episode: Episode) -> list[range]:
     """When the driver named another subtask than the one that was due; without `spoken`, never."""
-    return [steps for span in episode.subtasks for steps in _others(episode, span) if steps]
+    spans = episode.subtasks
+    return [range(start, end) for span in spans for start, end, label in _said(episode, span) if label != span.label]
 
 
 def _named_at(episode: Episode, span: SubtaskSpan) -> int | None:
-    return next((max(start, span.start) for start, _, label in _said(episode, span) if label == span.label), None)
-
-
-def _others(episode: Episode, span: SubtaskSpan) -> Iterator[range]:
-    for start, end, label in _said(episode, span):
-        if label != span.label:
-            yield range(start, end)
+    return next((start for start, _, label in _said(episode, span) if label == span.label), None)
 
 
 def _said(episode: Episode, span: SubtaskSpan) -> Iterator[tuple[int, int, str]]:
     """(from when, until when, which label) was named in a span."""
     spoken = episode.metadata.get("spoken") or []
     for (start, label), (end, _) in pairwise([*spoken, (len(episode), "")]):
-        if start < span.end and end > span.start:
-            yield max(start, span.start), min(end, span.end), label
+        start, end = max(start, span.start), min(end, span.end)
+        if start < end:
+            yield start, end, label
