@@ -70,11 +70,9 @@ CORRECTED_PLANNER = (
     ("arena_corrected_skills", "predimem-corrected-skills-slips"),
 )
 SECOND_ROUND = (("second_round_learned", "corrected-both"), ("second_round_skills", "corrected-both-skills"))
-LONG = (
-    ("arena_long", "oracle-memory-skills"),
-    ("arena_long", "predimem-long"),
-    ("arena_long", "native-video-long"),
-    ("arena_long", "predimem-long-driven"),
+LONG = tuple(
+    ("arena_long", agent)
+    for agent in ("oracle-memory-skills", "predimem-long", "native-video-long", "predimem-long-driven")
 )
 LONG_NAMED = (("arena_long_named", "predimem-long-driven"), ("arena_long_named", "native-video-long-driven"))
 WINDOWS = {"window-1": "1", "window-2": "2", "full": "3", "window-5": "5", "window-8": "8"}
