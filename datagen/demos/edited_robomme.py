@@ -20,6 +20,7 @@ import numpy as np
 
 from datagen.demos.robomme_images import COLOURS, FromImagesWorker, jobs_of, recoloured, things
 from datagen.generation import check_at_least
+from datagen.inputs import of_episodes
 from predimem.core.config import ConfigError
 from predimem.core.episodes import Episode
 from predimem.core.frames import Frames
@@ -62,7 +63,7 @@ class EditedRobommeConfig:
         return jobs_of(self.sources, self.tasks or MIRRORED)
 
     def inputs(self) -> dict[str, str]:
-        return {}
+        return of_episodes([self.sources])
 
     def for_workers(self) -> EditedRobommeConfig:
         return replace(self, sources=str(Path(self.sources).resolve()))

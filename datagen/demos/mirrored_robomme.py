@@ -18,6 +18,7 @@ import numpy as np
 
 from datagen.demos.edited_robomme import MIRRORED, RECOLOURED, Edit, can_be_mirrored, retold
 from datagen.demos.robomme_images import FromImagesWorker, jobs_of, recoloured
+from datagen.inputs import of_episodes
 from predimem.core.episodes import Episode
 from predimem.envs.robomme.labels import FRONT
 from predimem.envs.robomme.robot import OPENING, POSITION
@@ -48,7 +49,7 @@ class MirroredRobommeConfig:
         return jobs_of(self.sources, MIRRORED)
 
     def inputs(self) -> dict[str, str]:
-        return {}
+        return of_episodes([self.sources])
 
     def for_workers(self) -> MirroredRobommeConfig:
         return replace(self, sources=str(Path(self.sources).resolve()))

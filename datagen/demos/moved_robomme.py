@@ -15,6 +15,7 @@ import numpy as np
 from datagen.demos.robomme_images import FromImagesWorker, jobs_of
 from datagen.demos.robomme_scenes import TASKS, scene_of
 from datagen.generation import check_at_least
+from datagen.inputs import of_episodes
 from predimem.core.episodes import Episode
 from predimem.jobs.tasks import Job
 
@@ -47,7 +48,7 @@ class MovedRobommeConfig:
         return jobs_of(self.sources, TASKS)
 
     def inputs(self) -> dict[str, str]:
-        return {}
+        return of_episodes([self.sources])
 
     def for_workers(self) -> MovedRobommeConfig:
         return replace(self, sources=str(Path(self.sources).resolve()))

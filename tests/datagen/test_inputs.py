@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from datagen.command import KINDS
 from datagen.dagger.config import PlannerDaggerConfig
 from datagen.decompose.config import VlmConfig
 from datagen.demos.config import DecompositionConfig, GenerationConfig
 from datagen.demos.controllers import DriverConfig
-from datagen.demos.edited_cues import EditedCuesConfig
-from datagen.demos.mikasa import CollectConfig, TaskSeeds
+from datagen.demos.mikasa import CollectConfig
 from datagen.generation import DataConfig, run_generation
 from predimem.core.episode_folder import episode_path
 from predimem.core.episode_writer import save_episode
@@ -68,7 +68,7 @@ def test_an_endpoint_may_change_and_its_key_is_not_kept(tmp_path: Path) -> None:
         generate(temperature=0.5)
 
 
-def test_the_driver_of_mikasa_and_the_sources_of_edits_count(tmp_path: Path) -> None:
+def test_the_driver_of_mikasa_counts(tmp_path: Path) -> None:
     driven = CollectConfig(driver=DriverConfig(str(tmp_path / "actor")))
     with pytest.raises(WeightsError):
         driven.inputs()
@@ -77,11 +77,14 @@ def test_the_driver_of_mikasa_and_the_sources_of_edits_count(tmp_path: Path) -> 
     write_bytes(tmp_path / "actor" / "model.safetensors", b"two")
     assert driven.inputs().keys() == first.keys() and driven.inputs() != first
 
-    sources = tmp_path / "sources"
-    task = "RememberColor9-VLA-v0"
-    edits = EditedCuesConfig(sources=(str(sources),), tasks=(TaskSeeds(task, 2, 2000),))
+
+@pytest.mark.parametrize("kind", [name for name, config in KINDS.items() if hasattr(config(), "sources")])
+def test_the_episodes_that_others_are_made_of_count(kind: str, tmp_path: Path) -> None:
+    sources = str(tmp_path / "sources")
+    made = KINDS[kind]()
+    config = replace(made, sources=sources if isinstance(made.sources, str) else (sources,))
     counts = set()
     for seed in (1000, 1001):
-        save_episode(episode_path(sources, task, seed), small_episode(Job(task, seed)))
-        counts.add(str(edits.inputs()))
+        save_episode(episode_path(sources, "a task", seed), small_episode(Job("a task", seed)))
+        counts.add(str(config.inputs()))
     assert len(counts) == 2
