@@ -46,12 +46,12 @@ def frames_back(episode: Episode, target: int, traceless: Sequence[str], window:
     """How many timesteps of the recent window the nominated frame is older than the one that shows `target`.
 
     traceless: patterns as in `fnmatch` of the subtasks at whose end the oldest frame of the window is nominated. One
-        that is only interrupted, because something slipped, is not at its end.
+        that goes on, because only an event is the target, or comes again, because something slipped, is not at its end.
     window: timesteps of the recent window.
     """
-    ended = episode.subtask_at(target - 1) if target > 0 else ""
-    comes_again = any(span.start >= target and span.label == ended for span in episode.subtasks)
-    return window - 1 if _matches(ended, traceless) and not comes_again else 0
+    before, after = episode.subtask_at(max(target - 1, 0)), episode.subtask_at(target)
+    comes_again = any(span.start >= target and span.label == before for span in episode.subtasks)
+    return window - 1 if _matches(before, traceless) and before != after and not comes_again else 0
 
 
 def nominated_frames(

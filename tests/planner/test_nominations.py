@@ -106,5 +106,7 @@ def test_what_somebody_else_does_is_nominated_where_it_is_asked_for():
     episode = poured(metadata={"events": events})
     assert nominated_frames(episode, "changes", (), MEMORY, events=("carried*",)) == (40, 100, 130, 160)
     assert nominated_frames(episode, "changes", (), MEMORY) == (40, 100, 160)
+    newest = nominated_frames(episode, "changes", TRACELESS, MEMORY, events=("carried*",))
+    assert newest == (40, 80, 130, 140), "the pour in which it happens goes on"
     seen = by_step(episode, replace(CONFIG, traceless=(), events=("carried*",)))
     assert seen[130][1] == (3,) and seen[170][0][-1] == 130, seen[170]
