@@ -70,9 +70,13 @@ CORRECTED_PLANNER = (
     ("arena_corrected_skills", "predimem-corrected-skills-slips"),
 )
 SECOND_ROUND = (("second_round_learned", "corrected-both"), ("second_round_skills", "corrected-both-skills"))
-LONG = tuple(
-    ("arena_long", agent)
-    for agent in ("oracle-memory-skills", "predimem-long", "native-video-long", "predimem-long-driven")
+LONG = (
+    ("arena_long", "oracle-memory-skills"),
+    ("arena_long", "predimem-long"),
+    ("arena_long", "native-video-long"),
+    ("arena_long_text", "text-memory-long"),
+    ("arena_long_recent", "no-keyframes-long"),
+    ("arena_long", "predimem-long-driven"),
 )
 LONG_NAMED = (("arena_long_named", "predimem-long-driven"), ("arena_long_named", "native-video-long-driven"))
 WINDOWS = {"window-1": "1", "window-2": "2", "full": "3", "window-5": "5", "window-8": "8"}
@@ -289,7 +293,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "scripts-tasks": lambda: by_task(*SCRIPTS[:2]),
     "unseen": lambda: unseen("unseen_skills", "unseen_varied", "unseen_actor"),
     "long": lambda: overall(LONG),
-    "long-pairs": lambda: pairs([(LONG[1], LONG[2]), (LONG[3], LONG[1])]),
+    "long-pairs": lambda: pairs([*((LONG[1], other) for other in LONG[2:5]), (LONG[5], LONG[1])]),
     "long-pauses": lambda: long_pauses([record for planner in LONG for record in episodes(planner)]),
     "long-named": lambda: overall(LONG_NAMED),
     "long-named-pairs": lambda: pairs([(LONG_NAMED[0], LONG_NAMED[1]), (LONG_NAMED[0], LONG[1])]),
