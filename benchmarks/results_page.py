@@ -91,6 +91,7 @@ MIKASA_MEMORIES = (
     ("mikasa_touch_video", "native-video"),
     ("mikasa_touch_text", "text-memory"),
     ("mikasa_touch_no_keyframes", "no-keyframes"),
+    ("mikasa_touch_reactive", "reactive"),
 )
 MIKASA_SEQUENCES = ("predimem", "oracle-memory")
 ROBOMME_LEARNED = (

@@ -60,7 +60,7 @@ def test_the_python_blocks_run_as_one_program(capsys):
     [
         ("Arena", "arena_*.json", 8, ARENA_TASKS),
         ("RememberColor", "remember_color.json", 2, 3),
-        ("MIKASA-Robo", "mikasa_touch*.json", 4, 19),
+        ("MIKASA-Robo", "mikasa_touch*.json", 5, 19),
     ],
 )
 def test_the_rows_are_those_of_the_results(benchmark, files, agents, played):
@@ -76,10 +76,14 @@ def test_the_rows_are_those_of_the_results(benchmark, files, agents, played):
     assert sorted(found) == sorted(rows) and len(found) == agents
 
 
-def test_the_figure_with_stock_meshes_is_that_of_the_results():
+def test_the_figures_with_stock_meshes_and_of_the_same_seeds_are_those_of_the_results():
     found = means(("mikasa_stock", "predimem"))
     success, low, high = (100 * found[name] for name in ("success", "ci_low", "ci_high"))
     assert f"with the suite's own ones `predimem` has {success:.0f} % [{low:.0f}, {high:.0f}]" in README
+    same = {(e["task"], e["seed"]) for e in episodes(("mikasa_stock", "predimem"))}
+    light = [e["status"] == "success" for e in episodes(("mikasa_touch", "predimem")) if (e["task"], e["seed"]) in same]
+    assert len(light) == len(same)
+    assert f"that all rows have, `predimem` has {100 * sum(light) / len(light):.0f} %." in " ".join(README.split())
 
 
 def test_the_actor_that_was_trained_on_is_compared_on_the_same_episodes():
