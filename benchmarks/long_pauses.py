@@ -21,13 +21,14 @@ from predimem.envs.arena.variant import Variant
 HEAD = (
     "agent config",
     "episodes",
+    "passed no stage",
     "came to the pause",
     "ran out of time in it",
     "passed a stage after it",
     "passed three after it",
     "succeeded",
 )
-PASSED, AFTER = (HEAD[2], HEAD[4], HEAD[5]), (0, 1, 3)  # stages after the pause
+PASSED, AFTER = (HEAD[3], HEAD[5], HEAD[6]), (0, 1, 3)  # stages after the pause
 TRAINED, EVALUATED = range(50000, 50020), range(900000, 900003)  # seeds
 
 
@@ -44,8 +45,9 @@ def table(records: Iterable[Mapping[str, Any]]) -> str:
         counts = reached.setdefault(record["agent"], Counter())
         beyond = record["stages_passed"] - pause_stage(record["task"], record["seed"])
         counts["episodes"] += 1
+        counts["passed no stage"] += record["stages_passed"] == 0
         counts.update(head for head, after in zip(PASSED, AFTER, strict=True) if beyond >= after)
-        counts[HEAD[3]] += beyond == 0 and record["message"].startswith("out of time")
+        counts[HEAD[4]] += beyond == 0 and record["message"].startswith("out of time")
         counts["succeeded"] += record["status"] == "success"
     lines = [[f"`{agent}`", *(str(counts[head]) for head in HEAD[1:])] for agent, counts in reached.items()]
     return right_aligned(HEAD, lines)

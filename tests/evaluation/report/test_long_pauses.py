@@ -28,4 +28,4 @@ def test_episodes_are_counted_by_how_far_they_came() -> None:
     ]
     head, _, line = table(records).splitlines()
     assert [cell.strip() for cell in head.strip("| ").split("|")] == list(HEAD)
-    assert [cell.strip() for cell in line.strip("| ").split("|")] == ["`a`", "7", "5", "1", "4", "2", "1"]
+    assert [cell.strip() for cell in line.strip("| ").split("|")] == ["`a`", "7", "1", "5", "1", "4", "2", "1"]
