@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from predimem.envs.mikasa.families.motion import moved
-from predimem.envs.mikasa.families.touch_many import PRESS, SEQ, TOUCH_ABOVE_M, State
+from predimem.envs.mikasa.families.touch_many import BUNCH, PRESS, SEQ, TOUCH_ABOVE_M, State, TouchMany
 
 CUBE_M, STEP_M = np.array([0.05, -0.1, 0.02]), 0.001
 TOUCH = "touch the red cube"
@@ -43,3 +43,25 @@ def test_the_fingers_do_not_push_what_they_touch() -> None:
         moving = np.diff(path, axis=0, prepend=[[side, 0.01, up]])
         low = np.array(path)[:, 2] < TOUCH_ABOVE_M + 0.01
         assert np.linalg.norm(moving[low, :2], axis=1).max(initial=0) < 0.008
+
+
+@pytest.mark.parametrize(
+    ("family", "touched", "right", "mistakes"),
+    [
+        (BUNCH, [2, 0], [0.5, 1.0], {}),  # in any order
+        (BUNCH, [1, 0, 2], [0.0, 0.0, 0.0], {0: "touched the red cube; the teal cube was right"}),
+        (BUNCH, [0, 2, 1], [0.5, 1.0, 1.0], {2: "touched the red cube; the button was right"}),
+        (SEQ, [0, 2], [0.5, 1.0], {}),
+        (SEQ, [2, 0], [0.0, 0.0], {0: "touched the olive cube; the teal cube was right"}),
+    ],
+)
+def test_the_report_knows_which_touches_are_right(
+    family: TouchMany, touched: list[int], right: list[float], mistakes: dict[int, str]
+) -> None:
+    report, labels = family.report(), ("teal cube", "red cube", "olive cube")
+    seen = [
+        report.update({"due": (0, 2), "labels": labels, "touched": tuple(touched[: count + 1])}, False)
+        for count in range(len(touched))
+    ]
+    assert [info["right_touches"] for info in seen] == right
+    assert {turn: info["mistake"] for turn, info in enumerate(seen) if "mistake" in info} == mistakes

@@ -120,7 +120,7 @@ class TouchMany(Family):
         return {**shown(state), **button}
 
     def report(self) -> EpisodeReport:
-        return Touches()
+        return Touches(self._ordered)
 
     def notes(self, state: State) -> dict[str, Any]:
         due = [state["labels"][index] for index in state["due"]]
@@ -133,24 +133,32 @@ CHAIN = TouchMany("ChainOfColors", ordered=True)
 
 
 class Touches(EpisodeReport):
-    """How many of the due cubes were touched in their order, and the first wrong touch."""
+    """How many of the due cubes were touched, and the first wrong touch."""
 
-    def __init__(self) -> None:
+    def __init__(self, ordered: bool) -> None:
+        """ordered: a touch is wrong before its turn, too."""
+        self._ordered = ordered
         self._right = 0
         self._wrong = 0.0
 
     def update(self, state: State, success_now: bool) -> Mapping[str, float | str | bool]:
-        """`touched_in_order`: the share of the due cubes; `wrong_touch`; `mistake` at the step of a wrong touch."""
+        """`right_touches`: the share of the due cubes, until a `wrong_touch`; `mistake` at the step of that one."""
         report: dict[str, float | str | bool] = {}
         due, touched = state["due"], set(state["touched"])
-        while not self._wrong and self._right < len(due) and due[self._right] in touched:
-            self._right += 1
-        wrong = touched - set(due[: self._right])
+        if not self._wrong:
+            self._right = _in_turn(due, touched) if self._ordered else len(touched & set(due))
+        wrong = touched - set(due[: self._right] if self._ordered else due)
         if wrong and not self._wrong:
             self._wrong = 1.0
-            right = state["labels"][due[self._right]] if self._right < len(due) else BUTTON
+            left = [index for index in due if index not in touched]
+            right = state["labels"][left[0]] if left else BUTTON
             report["mistake"] = f"touched the {state['labels'][min(wrong)]}; the {right} was right"
-        return report | {"touched_in_order": self._right / len(due), "wrong_touch": self._wrong}
+        return report | {"right_touches": self._right / len(due), "wrong_touch": self._wrong}
+
+
+def _in_turn(due: Sequence[int], touched: set[int]) -> int:
+    """How many of the first due cubes were touched before one that was not."""
+    return next((turn for turn, index in enumerate(due) if index not in touched), len(due))
 
 
 def _appeared(state: State) -> bool:
