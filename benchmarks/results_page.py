@@ -103,6 +103,7 @@ ROBOMME_LEARNED = (
     ("robomme_learned_reactive", "reactive"),
 )
 ROBOMME_PLANNERS = ROBOMME_LEARNED[1:5]
+CONTINUED = {which: "robomme_learned_15_to_19" for which in ROBOMME_LEARNED[:5]}  # later episodes of the same agents
 CATEGORIES = ("transferring", "occlusion", "counting", "sequence")
 
 Which = tuple[str, str]  # a results file without its ending, an agent config of it
@@ -131,7 +132,9 @@ def mikasa_touch() -> Counts:
 
 @cache
 def episodes(which: Which) -> list[dict[str, Any]]:
-    return [record | {"metrics": {}} for record in episodes_of(results_of(which[0])) if record["agent"] == which[1]]
+    files = (which[0], *([CONTINUED[which]] if which in CONTINUED else []))
+    records = [record for file in files for record in episodes_of(results_of(file))]
+    return [record | {"metrics": {}} for record in records if record["agent"] == which[1]]
 
 
 @cache
@@ -312,7 +315,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "mikasa-sequences": lambda: table(counts_in("mikasa_sequences", "mikasa_sequences_oracle"), MIKASA_SEQUENCES),
     "robomme": lambda: robomme_table(counts_of(results_of("robomme"))),
     "robomme-pairs": lambda: pairs([(("robomme", ROBOMME_SKILLS[1]), ("robomme", one)) for one in ROBOMME_SKILLS[2:]]),
-    "robomme-learned": lambda: robomme_table(counts_in(*(file for file, _ in ROBOMME_LEARNED))),
+    "robomme-learned": lambda: robomme_table(
+        counts_of({"episodes": [record for planner in ROBOMME_LEARNED for record in episodes(planner)]})
+    ),
     "robomme-learned-pairs": lambda: pairs([(ROBOMME_LEARNED[1], other) for other in ROBOMME_LEARNED[2:]]),
     "robomme-learned-mistakes": lambda: mistakes(
         [record for planner in ROBOMME_PLANNERS for record in episodes(planner)], "agent"
