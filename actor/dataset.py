@@ -283,6 +283,8 @@ def load_frame_sets(
     for path, episode in zip(paths, episodes, strict=True):
         refuse_evaluation_seed(episode.seed, str(path))
         _check(path, episode, config)
+    if hindsight is not None:
+        hindsight.check_commands(episodes)
     number = {scene: i for i, scene in enumerate(dict.fromkeys(map(_scene, episodes)))}
     if len(number) < val_every:
         raise ValueError(

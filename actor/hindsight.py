@@ -15,7 +15,7 @@ class HindsightConfig:
     """Where an episode's rows say what the gripper did.
 
     position: the three entries of the state that are the gripper's position in m.
-    gripper: the entry of the action that opens and closes it.
+    gripper: the entry of the action that opens and closes it: below 0 closed, above 0 open.
     cameras: for each camera that stands still, its projection: 12 numbers, in 3 rows of 4, which turn a position
         (x, y, z, 1) in the frame of the state into (u · d, v · d, d), with u and v in fractions of the image. Other
         cameras have no pixels.
@@ -40,6 +40,16 @@ class HindsightConfig:
             raise ValueError(f"hindsight.gripper: an action has the entries 0 to {action_dim - 1}, got {self.gripper}")
         if unknown := sorted(set(self.cameras) - set(cameras)):
             raise ValueError(f"hindsight.cameras: {unknown[0]} is none of actor.cameras, {', '.join(cameras)}")
+
+    def check_commands(self, episodes: Sequence[Episode]) -> None:
+        """Raises ValueError if the gripper's commands vary and never change their sign, as an opening in m does."""
+        commands = np.concatenate([episode.actions[:, self.gripper] for episode in episodes])
+        low, high = float(commands.min()), float(commands.max())
+        if np.sign(low) == np.sign(high) and low < high:
+            raise ValueError(
+                f"hindsight.gripper: entry {self.gripper} of the actions is between {low:g} and {high:g}, and never "
+                "changes its sign, by which opening is told from closing: write -1 for closed and 1 for open"
+            )
 
     def target_m(self, episode: Episode, span: SubtaskSpan) -> np.ndarray:
         """float32 [3], in the frame of the state: where the gripper was lowest from its last change in the subtask on.

@@ -73,7 +73,7 @@ def report(args: argparse.Namespace, parameters: int, rows: list[Row], asked: in
         "- **Reuse:** keys and values of the prompt's unchanged beginning are kept; the window is read when the "
         "question comes.",
         "- **Prepared:** between two questions the planner has read all that it could know of the next prompt, which "
-        "took the time in the last column. What is left is the newest timestep, the question and the answer.",
+        "took the time in the column `preparing`. What is left is the newest timestep, the question and the answer.",
         "- **Ratio** is that of whole prompt to prepared. These answers repeat the last one, as most do.",
         "- **Attention** is the share of attention over the known prompt in the operations of a prepared answer. It is "
         "what still grows with the memory, and no cache takes it away: every new token looks at all keyframes.",

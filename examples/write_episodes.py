@@ -1,4 +1,4 @@
-"""Episodes of one's own robot as PrediMem's files: `python examples/write_episodes.py runs/data/mine`.
+"""Episodes of one's own robot as PrediMem's files: `python examples/write_episodes.py runs/data/lamp`.
 
 The robot here is made up: its gripper slides to the drawer that a lamp shows for half a second. docs/guides/own-data.md
 says what the parts mean.

@@ -28,6 +28,7 @@ from predimem.core.files import write_text
 from predimem.evaluation.run.journal import EvaluationJournal
 
 T = TypeVar("T")
+VARIED = ("share of the demonstrations", "weight of L_Pre")
 NOTHING = "–"
 ERROR, UNCHANGED = 2, 3  # where they stand in a frame of `states.StatesReader`
 PLAY = "play"
@@ -171,7 +172,7 @@ def _figures(found: Found, cells: Sequence[tuple[float, float]]) -> str:
     for share, weight in cells:
         its = [pooled(episodes) for episodes in _of(found.counts, share, weight).values()]
         rows.append([f"{share:g}", f"{weight:g}", *(percent(spread([one[name] for one in its])) for name in FIGURES)])
-    return table(["demonstrations", "weight", *FIGURES], rows)
+    return table([*VARIED, *FIGURES], rows)
 
 
 def _differences(found: Found, cells: Sequence[tuple[float, float]]) -> str:
@@ -180,7 +181,7 @@ def _differences(found: Found, cells: Sequence[tuple[float, float]]) -> str:
         if weight != WITHOUT:
             pair = _of(found.counts, share, weight), _of(found.counts, share, WITHOUT)
             rows.append([f"{share:g}", f"{weight:g}", *(points(paired(*pair, name)) for name in FIGURES)])
-    return table(["demonstrations", "weight", *FIGURES], rows)
+    return table([*VARIED, *FIGURES], rows)
 
 
 def _errors(found: Found, cells: Sequence[tuple[float, float]]) -> str:
@@ -191,7 +192,7 @@ def _errors(found: Found, cells: Sequence[tuple[float, float]]) -> str:
         size = by_head or by_change
         seen = [NOTHING, NOTHING] if size is None else [str(size.keyframes), str(size.frames)]
         rows.append([f"{share:g}", f"{weight:g}", *seen, _auc(by_head), _auc(by_change)])
-    return table(["demonstrations", "weight", "keyframes", "frames", "AUC of the head", "AUC of no change"], rows)
+    return table([*VARIED, "keyframes", "frames", "AUC of the head", "AUC of no change"], rows)
 
 
 def _profiles(found: Found, cells: Sequence[tuple[float, float]]) -> str:
@@ -201,7 +202,7 @@ def _profiles(found: Found, cells: Sequence[tuple[float, float]]) -> str:
         shown = [f"{its[offset]:.2f}" if offset in its else NOTHING for offset in OFFSETS]
         if its:
             rows.append([f"{share:g}", f"{weight:g}", *shown])
-    return table(["demonstrations", "weight", *(f"{offset:+d}" if offset else "0" for offset in OFFSETS)], rows)
+    return table([*VARIED, *(f"{offset:+d}" if offset else "0" for offset in OFFSETS)], rows)
 
 
 def signal(trainings: Sequence[Mapping[str, Sequence[Sequence[Any]]]], which: int) -> list[dict[str, Frames]]:

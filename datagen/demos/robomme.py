@@ -49,8 +49,8 @@ class RobommeDataConfig:
         conditioning videos too.
     driver: who acts. "motions": RoboMME's planners carry out its task list, each motion to its end, as they did for its
         own demonstrations; the label is that of the motion. "skills": the same planners carry out the subtask that
-        RoboMME's own check waits for, which they are told late; the label is what is due. Planners and actors learn
-        from these: that is what they meet when they drive, or are driven by, each other.
+        RoboMME's own check waits for, which they are told late; the label is what is due. Planners learn from
+        these, because an actor, too, hears late what is due.
     delay_steps: with the driver "skills", each subtask is told late by 0 to so many control steps, drawn anew.
     noise_rad: the standard deviation of `JointNoise`, which no row holds; 0: none.
     """

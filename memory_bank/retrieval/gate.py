@@ -31,7 +31,7 @@ SMALL_WORDS = frozenset(
 
 @dataclass(frozen=True)
 class Gate:
-    """The numbers of the gate; `python -m benchmarks.session_retrieval` chooses them on seeds of their own.
+    """The numbers of the gate; `predimem train interference` chooses them on seeds of their own.
 
     threshold: a session below this similarity does not fit.
     margin: a session that is less similar than the best one by no more than this says the same thing.

@@ -45,7 +45,7 @@ def serve(
     planner_endpoint: Annotated[
         str | None,
         typer.Option(
-            help="OpenAI-compatible server that serves the planner, such as http://localhost:8000/v1; its weights are "
+            help="OpenAI-compatible server that serves the planner, such as http://localhost:8100/v1; its weights are "
             "then not loaded here."
         ),
     ] = None,

@@ -46,6 +46,8 @@ def metadata(config: ServeConfig, served: Served) -> dict[str, Any]:
         "optional_fields": [
             "prompt",
             "episode_id",
+            "robot_id",
+            "session_id",
             "reset",
             "step",
             "executed",

@@ -76,3 +76,13 @@ def test_configs_that_cannot_be_right() -> None:
 def test_a_training_refuses_what_its_episodes_do_not_have(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ActorTrainConfig(hindsight=HindsightConfig(**changes))
+
+
+def test_a_gripper_that_is_told_its_opening_in_metres_is_refused() -> None:
+    """Its commands never change their sign, so each target would be where the subtask ended."""
+    rows = demonstration().actions
+    HINDSIGHT.check_commands([demonstration()])
+    HINDSIGHT.check_commands([dataclasses.replace(demonstration(), actions=np.abs(rows))])  # it never moves
+    metres = np.where(rows > 0, np.float32(0.08), np.float32(0.01))
+    with pytest.raises(ValueError, match=r"hindsight.gripper: entry 1 .* between 0.01 and 0.08.*: write -1 for closed"):
+        HINDSIGHT.check_commands([demonstration(), dataclasses.replace(demonstration(), actions=metres + 0 * rows)][1:])

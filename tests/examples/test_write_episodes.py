@@ -32,12 +32,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A fresh folder with the examples, in which the script has been run as the guide says."""
     folder = tmp_path_factory.mktemp("fresh")
     (folder / "examples").symlink_to(EXAMPLES)
-    run(sys.executable, "examples/write_episodes.py", "runs/data/mine", cwd=folder)
+    run(sys.executable, "examples/write_episodes.py", "runs/data/lamp", cwd=folder)
     return folder
 
 
 def test_what_it_writes(folder: Path) -> None:
-    episodes = load_episodes(folder / "runs" / "data" / "mine")
+    episodes = load_episodes(folder / "runs" / "data" / "lamp")
     assert len(episodes) == 12 and {e.goal for e in episodes} == {"open left drawer", "open right drawer"}
     for episode in episodes:
         assert [episode.subtask_at(step) for step in (0, 9, 10, 39)] == ["watch", "watch", episode.goal, episode.goal]
@@ -58,7 +58,7 @@ def test_the_commands_of_the_guide_read_it(folder: Path) -> None:
     said = [run(sys.executable, "-m", "predimem.cli", *words, cwd=folder) for words in quick]
     assert "| LampDrawer | - | 12 |" in said[0] and (folder / "episode.mp4").stat().st_size > 1000
     assert "swift sft" in said[4] or "sft --model" in said[4]
-    samples = [json.loads(line) for line in (folder / "runs" / "sft" / "train.jsonl").read_text().splitlines()]
+    samples = [json.loads(line) for line in (folder / "runs" / "sft-lamp" / "train.jsonl").read_text().splitlines()]
     assert len(samples) == 600
     answers = {json.loads(sample["messages"][-1]["content"])["current_primitive"] for sample in samples}
     assert answers == {"watch", "open left drawer", "open right drawer"}

@@ -26,16 +26,16 @@ pass in order. The horizon is in control steps at 20 Hz.
 The rubric is the paper's (section 10): a subtask depends on memory if what decides it is not to be seen when it
 begins, so that it has to come from earlier observations or from what was done before.
 
-- **occlusion**: it is shut in a drawer, or in the microwave, whose left half the cameras hardly see even when it is
-  open. What lies in an open drawer, in a basket, on a plate or in the pan counts as seen.
+- **occlusion**: what decides is shut in a drawer, or in the microwave, whose left half the cameras hardly see even
+  when it is open. What lies in an open drawer, in a basket, on a plate or in the pan counts as seen.
 - **counting**: how often it was poured. The image is the same before the first pour, between the two and after the
   second, so both pours and the subtask after them depend on it.
 - **transferring**: which of two identical containers is the source. Nothing on them tells.
 - **sequence**: the outcome of an earlier step: which basket was the marked one, when the first object covers the mark,
   or that it was poured, when the image is again as it was at first.
 
-The first subtask never depends on memory, nor does the first look into a drawer (7 of 9 subtasks of a drawer search
-depend on it, as in the paper).
+The first subtask never depends on memory. Of a drawer search, opening and closing the first drawer do not; the other 7
+of its 9 subtasks do, as in the paper.
 
 **{memory} of {total} subtasks depend on memory ({share:.1%}); the paper says {paper_memory} of {paper_total}
 ({paper_share:.1%}).**
