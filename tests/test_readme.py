@@ -60,7 +60,7 @@ def test_the_python_blocks_run_as_one_program(capsys):
     [
         ("Arena", "arena_*.json", 11, ARENA_TASKS),
         ("RememberColor", "remember_color.json", 2, 3),
-        ("MIKASA-Robo", "mikasa_touch*.json", 5, 19),
+        ("MIKASA-Robo", "mikasa_touch*.json", 6, 19),
     ],
 )
 def test_the_rows_are_those_of_the_results(benchmark, files, agents, played):
