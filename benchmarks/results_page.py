@@ -93,6 +93,7 @@ MIKASA_MEMORIES = (
     ("mikasa_touch_no_keyframes", "no-keyframes"),
     ("mikasa_touch_reactive", "reactive"),
 )
+MIKASA_TOLD = ("mikasa_touch_oracle", "oracle-memory")
 MIKASA_SEQUENCES = ("predimem", "oracle-memory")
 ROBOMME_LEARNED = (
     ("robomme_learned_oracle", "oracle-memory"),
@@ -311,7 +312,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "mikasa-touch-memories": lambda: by_family(
         counts_in(*(file for file, _ in MIKASA_MEMORIES)), [agent for _, agent in MIKASA_MEMORIES]
     ),
-    "mikasa-touch-pairs": lambda: pairs([(MIKASA_MEMORIES[0], other) for other in MIKASA_MEMORIES[1:]]),
+    "mikasa-touch-pairs": lambda: pairs([(MIKASA_MEMORIES[0], other) for other in (MIKASA_TOLD, *MIKASA_MEMORIES[1:])]),
     "mikasa-sequences": lambda: table(counts_in("mikasa_sequences", "mikasa_sequences_oracle"), MIKASA_SEQUENCES),
     "robomme": lambda: robomme_table(counts_of(results_of("robomme"))),
     "robomme-pairs": lambda: pairs([(("robomme", ROBOMME_SKILLS[1]), ("robomme", one)) for one in ROBOMME_SKILLS[2:]]),

@@ -69,6 +69,19 @@ def test_the_results_page_has_the_figures_of_the_results_files() -> None:
     assert page == results_page.filled(page), "make it afresh: python -m benchmarks.results_page"
 
 
+def test_the_failures_of_mikasa_that_are_the_actors_are_those_of_the_results() -> None:
+    full, told = (
+        {(e["task"].split("-")[0], e["seed"]) for e in results_page.episodes(which) if e["status"] == "failure"}
+        for which in (results_page.MIKASA_MEMORIES[0], results_page.MIKASA_TOLD)
+    )
+    counts = [f"Of the {len(full)} episodes", f"in {len(full & told)} with the same seeds"]
+    for task in ("RememberColor9", "InterceptMedium"):
+        failed = {episode for episode in full if episode[0] == task}
+        counts.append(f"{len(failed & told)} of {len(failed)} of {task}")
+    page = " ".join(results_page.PAGE.read_text(encoding="utf-8").split())
+    assert [count for count in counts if count not in page] == []
+
+
 def test_the_rows_of_memory_under_interference_are_those_of_the_results() -> None:
     page = (ROOT / "docs/guides/interference.md").read_text()
     rows = re.findall(r"^\| `([\w-]+)` \| `([\w-]+)` \| (\d+) \| ([\d.]+) \[(\d+), (\d+)\] \| `", page, re.MULTILINE)

@@ -147,12 +147,10 @@ class Touches(EpisodeReport):
         due, touched = state["due"], set(state["touched"])
         if not self._wrong:
             self._right = _in_turn(due, touched) if self._ordered else len(touched & set(due))
-        wrong = touched - set(due[: self._right] if self._ordered else due)
-        if wrong and not self._wrong:
-            self._wrong = 1.0
-            left = [index for index in due if index not in touched]
-            right = state["labels"][left[0]] if left else BUTTON
-            report["mistake"] = f"touched the {state['labels'][min(wrong)]}; the {right} was right"
+            if wrong := touched - set(due[: self._right] if self._ordered else due):
+                self._wrong = 1.0
+                right = next((state["labels"][index] for index in due if index not in touched), BUTTON)
+                report["mistake"] = f"touched the {state['labels'][min(wrong)]}; the {right} was right"
         return report | {"right_touches": self._right / len(due), "wrong_touch": self._wrong}
 
 
