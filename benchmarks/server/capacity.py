@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections import Counter
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,20 +26,18 @@ from tests.serving.support import ServerProcess, planner_pid
 
 HZ = 20.0
 LATE_MS = 1000 / HZ
-HEAD = (
-    "models, a request each, robots",
-    "requests",
-    "p50, ms",
-    "p99, ms",
-    "late",
-    "missed steps",
-    "refused",
+CASE = ("models", "actor's engine", "steps between requests", "robots")
+REPLIES = ("requests", "p50, ms", "p99, ms", "late, %", "missed steps, %", "refused", "breaks")
+LOAD = (
     "S1 with queue, p99 ms",
     "plans/s and robot",
-    "plan age p50 / p95, steps",
+    "plan age p50, steps",
+    "plan age p95, steps",
     "server, CPU ms a request",
-    "cores: server, S2, robots, others",
-    "breaks",
+    "cores: server",
+    "cores: S2",
+    "cores: robots",
+    "cores: others",
 )
 
 
@@ -82,43 +81,55 @@ def play(server: ServerProcess, robots: int, args: argparse.Namespace, every: in
     return {"replies": rows, "refusals": refusals, "missed": missed, "cores": cores, "plans": plans}
 
 
-def row(name: str, robots: int, every: int, met: dict[str, Any], seconds: float) -> tuple[list[str], bool]:
-    """The cells, and whether half of the replies are late, or some refused."""
+@dataclass(frozen=True)
+class Row:
+    """The cells of one number of robots, by table."""
+
+    case: list[str]
+    replies: list[str]
+    load: list[str]
+    over: bool
+    """Half of the replies are late, or some are refused."""
+
+
+def row(case: list[str], met: dict[str, Any], robots: int, seconds: float) -> Row:
     replies, refusals, cores = met["replies"], met["refusals"], met["cores"]
     refused = sum(refusals.values())
     if not len(replies):
-        return [name, str(refused), *["-"] * 10, "nothing was answered"], True
+        unanswered = [str(refused), *["-"] * (len(REPLIES) - 2), "nothing was answered"]
+        return Row(case, unanswered, ["-"] * len(LOAD), over=True)
     waited, s1, age = replies.T
     p50, p99 = np.percentile(waited, [50, 99])
     passes, aged = s1[s1 > 0], age[age >= 0]
     trouble = [f"p99 above {LATE_MS:g} ms"] if p99 > LATE_MS else []
     trouble += [f"{count} {code}" for code, count in sorted(refusals.items())]
-    cells = [
-        f"{name}, {'control step' if every == 1 else f'{every} steps'}, {robots}",
+    told = [
         str(len(replies) + refused),
         f"{p50:.1f}",
         f"{p99:.1f}",
-        f"{100 * np.mean(waited > LATE_MS):.1f} %",
-        f"{100 * met['missed'] / (robots * HZ * seconds):.1f} %",
+        f"{100 * np.mean(waited > LATE_MS):.1f}",
+        f"{100 * met['missed'] / (robots * HZ * seconds):.1f}",
         str(refused),
-        f"{np.percentile(passes, 99):.1f}" if len(passes) else "-",
-        f"{met['plans']:.1f}",
-        "{:.0f} / {:.0f}".format(*np.percentile(aged, [50, 95])) if len(aged) else "-",
-        f"{1000 * cores['server'] * seconds / max(1, len(replies)):.1f}",
-        ", ".join(f"{cores[name]:.2f}" for name in ("server", "s2", "robots", "others")),
         "; ".join(trouble),
     ]
-    return cells, bool(p50 > LATE_MS or refused)
+    load = [
+        f"{np.percentile(passes, 99):.1f}" if len(passes) else "-",
+        f"{met['plans']:.1f}",
+        *([f"{np.percentile(aged, q):.0f}" for q in (50, 95)] if len(aged) else ["-", "-"]),
+        f"{1000 * cores['server'] * seconds / max(1, len(replies)):.1f}",
+        *(f"{cores[name]:.2f}" for name in ("server", "s2", "robots", "others")),
+    ]
+    return Row(case, told, load, over=bool(p50 > LATE_MS or refused))
 
 
-def series(server: ServerProcess, models: str, every: int, args: argparse.Namespace) -> list[list[str]]:
+def series(server: ServerProcess, models: str, engine: str, every: int, args: argparse.Namespace) -> list[Row]:
     """Rows for more and more robots, until half of the replies are late or some are refused."""
     rows = []
     for robots in args.robots:
-        cells, over = row(models, robots, every, play(server, robots, args, every), args.seconds)
-        rows.append(cells)
-        progress(" | ".join(cells))
-        if over:
+        case = [models, engine, str(every), str(robots)]
+        rows.append(row(case, play(server, robots, args, every), robots, args.seconds))
+        progress(" | ".join(rows[-1].case + rows[-1].replies))
+        if rows[-1].over:
             break
     return rows
 
@@ -135,12 +146,18 @@ def run(args: argparse.Namespace) -> str:
     for models, engine in served:
         with tempfile.TemporaryDirectory() as folder, _server(Path(folder), models, engine) as server:
             for every in args.every:
-                rows += series(server, f"{models}, {engine}" if engine else models, every, args)
+                rows += series(server, models, engine, every, args)
     said = paragraph(
         f"""{begun.line()} One run of {args.seconds:g} s for each row after {args.warm_s:g} s to warm up; images of
         2 x 128 px, `configs/serve.yaml`. `shipped`: planner and actor that come with PrediMem, on one core each at
         most, with the engine of the actor; `none`: models that answer at once, which leaves the server. A reply is
-        late after {LATE_MS:g} ms, one control step. `others`: cores that were taken by what else ran. A series ends
-        where half of the replies are late or some are refused."""
+        late after {LATE_MS:g} ms, one control step. A series ends where half of the replies are late or some are
+        refused."""
     )
-    return f"{said}\n\n{table(HEAD, rows)}\n"
+    used = paragraph(
+        """The same runs: what the models and the processes did. `cores: others` are those that were taken by what else
+        ran."""
+    )
+    replies = table((*CASE, *REPLIES), (r.case + r.replies for r in rows))
+    load = table((*CASE, *LOAD), (r.case + r.load for r in rows))
+    return f"{said}\n\n{replies}\n\n{used}\n\n{load}\n"

@@ -90,12 +90,11 @@ def run(args: argparse.Namespace) -> str:
         for replicas in (0, *args.replicas):
             with ExitStack() as stack:
                 waited, refusals = measure(started(stack, models, replicas), args)
-            name = f"{models}, {f'{replicas} behind the gateway' if replicas else 'one server, no Ray'}"
             p50, p99 = np.percentile(waited, [50, 99])
             rate = len(waited) / args.seconds
-            rows.append(
-                [name, str(len(waited)), f"{rate:.1f}", f"{p50:.1f}", f"{p99:.1f}", str(sum(refusals.values()))]
-            )
+            served_by = [models, f"{replicas} behind the gateway" if replicas else "one server without Ray"]
+            figures = [str(len(waited)), f"{rate:.1f}", f"{p50:.1f}", f"{p99:.1f}", str(sum(refusals.values()))]
+            rows.append(served_by + figures)
             progress(" | ".join(rows[-1]))
     said = paragraph(
         f"""{begun.line()} {args.robots} robots without a pause between requests, {args.seconds:g} s for each row after
@@ -103,5 +102,5 @@ def run(args: argparse.Namespace) -> str:
         observation at a time, images of 2 x 8 px, no planner; `shipped`: `{CONFIG}` with the weights that come with
         PrediMem, {4} control steps from one pass to the next, images of 2 x 128 px. Episodes are kept on disk."""
     )
-    head = ("models, replicas", "replies", "replies/s", "p50, ms", "p99, ms", "refused")
+    head = ("models", "replicas", "replies", "replies/s", "p50, ms", "p99, ms", "refused")
     return f"{said}\n\n{table(head, rows)}\n"

@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> str:
     for models, requests in (("none", args.requests), ("shipped", args.requests // 5)):
         found = measure(models, requests, args.pause_s)
         for name in SERVERS:
-            rows.append(cells(f"{NAMES[name]}, {models}", found[name]))
+            rows.append([NAMES[name], models, *cells(found[name])])
             progress(" | ".join(rows[-1]))
         ours, theirs = (
             (f["waited"] - f["model"])[: min(len(g["waited"]) for g in found.values())] for f in found.values()
@@ -86,7 +86,8 @@ def run(args: argparse.Namespace) -> str:
         low, high = interval(ours - theirs)
         rows.append(
             [
-                f"difference, {models}",
+                "difference",
+                models,
                 str(len(ours)),
                 "",
                 "",
@@ -98,13 +99,14 @@ def run(args: argparse.Namespace) -> str:
         )
         progress(" | ".join(rows[-1]))
     head = (
-        "server, model",
+        "server",
+        "model",
         "n",
         "reply p50, ms",
-        "model p50",
-        "beside the model p50",
-        "p99",
-        "in the server p50",
+        "model p50, ms",
+        "beside the model p50, ms",
+        "beside the model p99, ms",
+        "in the server p50, ms",
         "CPU, ms",
     )
     said = paragraph(
@@ -117,12 +119,12 @@ def run(args: argparse.Namespace) -> str:
     return f"{said}\n\n{table(head, rows)}\n"
 
 
-def cells(name: str, found: dict[str, np.ndarray]) -> list[str]:
+def cells(found: dict[str, np.ndarray]) -> list[str]:
     beside = found["waited"] - found["model"]
     p50, p99 = np.percentile(beside, [50, 99])
     inside = np.median(found["server"] - found["model"])
     medians = [f"{np.median(found[part]):.2f}" for part in ("waited", "model")]
-    return [name, str(len(beside)), *medians, f"{p50:.2f}", f"{p99:.2f}", f"{inside:.2f}", f"{float(found['cpu']):.2f}"]
+    return [str(len(beside)), *medians, f"{p50:.2f}", f"{p99:.2f}", f"{inside:.2f}", f"{float(found['cpu']):.2f}"]
 
 
 def interval(values: np.ndarray) -> tuple[float, float]:
