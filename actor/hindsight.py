@@ -42,10 +42,13 @@ class HindsightConfig:
             raise ValueError(f"hindsight.cameras: {unknown[0]} is none of actor.cameras, {', '.join(cameras)}")
 
     def check_commands(self, episodes: Sequence[Episode]) -> None:
-        """Raises ValueError if the gripper's commands vary and never change their sign, as an opening in m does."""
+        """Raises ValueError if the gripper's commands vary and never change their sign, as an opening in m does.
+
+        Two values, one of which is 0, do change it.
+        """
         commands = np.concatenate([episode.actions[:, self.gripper] for episode in episodes])
         low, high = float(commands.min()), float(commands.max())
-        if np.sign(low) == np.sign(high) and low < high:
+        if low < high and not low < 0 < high and not (low * high == 0 and len(np.unique(commands)) == 2):
             raise ValueError(
                 f"hindsight.gripper: entry {self.gripper} of the actions is between {low:g} and {high:g}, and never "
                 "changes its sign, by which opening is told from closing: write -1 for closed and 1 for open"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from datagen.dagger.config import PlannerDaggerConfig
 from datagen.demos.config import GenerationConfig
 from datagen.demos.edited_cues import EditedCuesConfig, edited_cues_worker
 from datagen.demos.edited_robomme import EditedRobommeConfig, EditedRobommeWorker
+from datagen.demos.edits import EditConfig
 from datagen.demos.mikasa import CollectConfig, ExpertWorker, write_summary
 from datagen.demos.mirrored_robomme import MirroredRobommeConfig, MirroredRobommeWorker
 from datagen.demos.moved_robomme import MovedRobommeConfig, MovedRobommeWorker
@@ -52,8 +53,11 @@ def make_data(
     """
     kind = read_data_config(path)["kind"]
     given = load_config(KINDS[kind], path)
-    if kind == "mikasa" and (unknown := set(changes) - {"out"}):
-        raise ConfigError(f"{path} is of the kind mikasa: its {', '.join(sorted(unknown))} are in the file itself")
+    fixed = {"tasks", "episodes"} if isinstance(given, CollectConfig | EditConfig) else set()
+    known = {field.name for field in fields(given)} - fixed
+    if unknown := sorted(set(changes) - known):
+        where = "are in the file itself" if fixed else "cannot be set: this kind has none"
+        raise ConfigError(f"{path} is of the kind {kind}: its {', '.join(unknown)} {where}")
     config = replace(given, **changes)
     if isinstance(config, GenerationConfig) and (vlm := config.decomposition.vlm):
         where = f" at {vlm.base_url}" if vlm.base_url else ""
@@ -112,8 +116,7 @@ def read_data_config(path: str | Path) -> dict[str, Any]:
 
     Raises ConfigError if it names no kind of data that there is.
     """
-    data = read_yaml(path)
-    data = todays_kind(data) if isinstance(data, dict) else {}
+    data = todays_kind(read_yaml(path))
     kind = data.get("kind")
     if kind not in KINDS:
         names = " or ".join(f"`kind: {name}`" for name in KINDS)

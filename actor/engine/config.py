@@ -40,9 +40,10 @@ class EngineConfig:
         if self.prompt_bucket < 0:
             raise ValueError(f"prompt_bucket has to be 0 or more tokens, got {self.prompt_bucket}")
         if self.kind == "plain":
-            given = [name for name in ("fp8", "compile", "prompt_bucket") if getattr(self, name)]
-            if given:
+            if given := [name for name in ("fp8", "compile") if getattr(self, name)]:
                 raise ValueError(f"{', '.join(given)}: only the engine `fused` has such; set kind: fused")
+            if self.prompt_bucket:
+                raise ValueError("prompt_bucket: the engine plain has none; set kind: fused or openvino")
         if self.kind == "openvino" and (self.fp8 or self.compile):
             raise ValueError("fp8, compile: the engine openvino has neither; take the engine fused")
 

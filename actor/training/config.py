@@ -118,6 +118,8 @@ class DaggerConfig:
             raise ValueError(f"dagger.rounds must be at least 0, got {self.rounds}")
         if self.expert_episodes < 0:
             raise ValueError(f"dagger.expert_episodes must be at least 0, got {self.expert_episodes}")
+        if self.expert_episodes and not self.rounds:
+            raise ValueError("dagger.expert_episodes are played where there are rounds; dagger.rounds is 0")
         for name in ("episodes", "steps"):
             if getattr(self, name) < 1:
                 raise ValueError(f"dagger.{name} must be at least 1, got {getattr(self, name)}")
@@ -222,6 +224,8 @@ class ActorTrainConfig:
         for name in ("steps", "val_every", "flow_samples", "checkpoint_every", "validate_every", "log_every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.val_every == 1:
+            raise ValueError("val_every: 1 keeps every episode for the validation, and none for the training")
         for name, known in (("frozen", PARTS), ("trackers", TRACKERS)):
             if unknown := sorted(set(getattr(self, name)) - set(known)):
                 raise ValueError(f"{name} may hold {', '.join(known)}, got {unknown[0]!r}")

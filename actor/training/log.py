@@ -12,6 +12,8 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor
 
+from predimem.core.files import write_text
+
 LOG_FILE = "log.jsonl"
 
 
@@ -22,12 +24,13 @@ class Log:
     """
 
     def __init__(self, path: Path, start: int, accelerator: Accelerator) -> None:
-        rows = [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
-        rows = [row for row in rows if row["step"] <= start]
+        text = path.read_text() if path.is_file() else ""
+        whole = text[: text.rfind("\n") + 1]  # the last line may have been cut short
+        rows = [row for row in map(json.loads, whole.splitlines()) if row["step"] <= start]
         self._accelerator = accelerator
         accelerator.wait_for_everyone()  # until all have read
         if accelerator.is_main_process:
-            path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+            write_text(path, "".join(json.dumps(row) + "\n" for row in rows))
         self._path = path
         self._before = max((row.get("seconds", 0.0) for row in rows), default=0.0)
         self._began = time.monotonic()

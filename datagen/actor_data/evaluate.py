@@ -84,7 +84,9 @@ def _played(lines: JsonLines, told: dict[str, Any], out: Path) -> dict[Job, list
     """The roll-outs of a file; its first line says what is played."""
     first, *rest = lines.read() or [told]
     if first != told:
-        differ = (f"{k} {first.get(k)!r} instead of {told[k]!r}" for k in told if first.get(k) != told[k])
+        differ = (
+            f"{k} {first.get(k)!r} instead of {told.get(k)!r}" for k in told | first if first.get(k) != told.get(k)
+        )
         raise ValueError(f"{out} holds attempts with {', '.join(differ)}: give another --out")
     if not rest:
         lines.clear()

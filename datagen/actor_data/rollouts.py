@@ -15,6 +15,7 @@ from predimem.core.interfaces import Policy
 from predimem.core.types import Observation
 from predimem.envs.arena.robot.arm import CLOSED, OPEN
 from predimem.envs.arena.robot.delta_pose import Driver
+from predimem.envs.arena.scene.environment import CONTROL_HZ
 from predimem.envs.arena.subtasks import Subtask
 
 NOISY_SHARE, SPELL_SHARE = 0.75, 0.3  # of roll-outs, and of the chunks in them
@@ -96,14 +97,14 @@ def play(
         while clock - done_at < after if done_at >= 0 else clock - began < subtask_steps:
             frame = look(env, driver.arm, subtask, chunk_steps, known, rng)
             frames.append(frame)
-            seen = Observation(clock, frame.images, frame.state, clock / 20)
+            seen = Observation(clock, frame.images, frame.state, clock / CONTROL_HZ)
             own = relabel(seen, frame.motions) if relabel is not None else {}
             frame.chunks.update(own)
             relabelled.append(set(own))
             if policy is None or (expert_share and rng.random() < expert_share):
                 actions = frame.chunks[subtask.label].copy()
                 if noise and rng.random() < SPELL_SHARE:
-                    actions[:, :6] += noise * rng.normal(size=6) * (1, 1, 1, 1, 1, 1)
+                    actions[:, :6] += noise * rng.normal(size=6)
             else:
                 actions = late(policy.infer(seen, subtask.label).actions, queued, latency_steps)
             played = until_grip(actions, execute_steps)

@@ -18,6 +18,7 @@ from datagen.experts.scripted.snapshot import Snapshot
 from predimem.core.episode_folder import episode_path
 from predimem.core.episode_writer import save_episode
 from predimem.core.types import Observation
+from predimem.envs.arena.scene.environment import CONTROL_HZ
 from predimem.envs.arena.subtasks import Subtask
 from predimem.jobs.tasks import Job, Outcome
 
@@ -50,7 +51,7 @@ class ActorDataWorker:
         if frames:
             env = self._environment.of(job.task)
             metadata = {"kind": self._config.sampling, "learned": self._policy is not None, **report, **varied(env)}
-            hz = 20.0 / self._config.execute_steps if self._config.sampling == "rollouts" else 0.0
+            hz = CONTROL_HZ / self._config.execute_steps if self._config.sampling == "rollouts" else 0.0
             episode = episode_of(frames, job.task, job.seed, env.variant().instruction, hz, metadata)
             save_episode(episode_path(self._config.out, job.task, job.seed), episode)
         cause = "the actor failed at what it labels itself" if report.get("attempts") else "no subtask to start with"

@@ -100,11 +100,14 @@ class AnnotateWorker:
 def write_table(out: Path) -> None:
     """The spans of all episodes of a folder, as `predimem import --subtasks` reads them, with a column for the task.
 
-    Lines that are there already stay, since people correct them.
+    Lines that are there already stay, since people correct them. Raises ValueError if they have no task or episode.
     """
     path = out / TABLE
     old = path.read_text() if path.exists() else ""
-    there = {(row["task"], row["episode"]) for row in csv.DictReader(io.StringIO(old))}
+    rows = csv.DictReader(io.StringIO(old))
+    if old and (missing := {"task", "episode"} - set(rows.fieldnames or ())):
+        raise ValueError(f"{path} has no column {' and '.join(sorted(missing))}; expected task,{','.join(HEADER)}")
+    there = {(row["task"], row["episode"]) for row in rows}
     text = io.StringIO(newline="")
     table = csv.writer(text, lineterminator="\n")
     if not old:
@@ -114,7 +117,7 @@ def write_table(out: Path) -> None:
         if (episode.task, str(_number(episode))) not in there:
             for span in episode.subtasks:
                 table.writerow([episode.task, _number(episode), span.start, span.end, span.label])
-    write_text(path, old + text.getvalue())
+    write_text(path, old + ("" if old.endswith("\n") or not old else "\n") + text.getvalue())
 
 
 def _number(episode: Episode) -> int:

@@ -19,6 +19,7 @@ from datagen.experts.scripted.pick import EMPTY_GAP_M
 from predimem.core.interfaces import Planner
 from predimem.core.types import MemorySnapshot, Plan
 from predimem.envs.arena.robot.arm import CLOSED
+from predimem.envs.arena.scene.environment import CONTROL_HZ
 from predimem.envs.arena.subtasks import Skill, Subtask
 
 USUAL_STEPS = {Skill.MOVE: 65, Skill.PLACE: 90, Skill.POUR: 110, Skill.OPEN: 125, Skill.CLOSE: 105}  # of a motion
@@ -164,7 +165,11 @@ class PlannerOrOracle:
     def update(self, step: int, label: int, overtime_steps: int) -> None:
         config = self._config
         self._rescue = label if label == self._rescue else -1
-        if config.rescue_after_s is not None and overtime_steps >= config.rescue_after_s * 20 and self._rescue != label:
+        if (
+            config.rescue_after_s is not None
+            and overtime_steps >= config.rescue_after_s * CONTROL_HZ
+            and self._rescue != label
+        ):
             self._rescue = label
             self.events.append(Event("rescue", step, step + 1))
         if step >= self._spell_end and self._rng.random() < self._rate():
@@ -175,5 +180,5 @@ class PlannerOrOracle:
 
     def _rate(self) -> float:
         """The probability with which a spell begins, at each control step at which the planner itself is heard."""
-        share, mean_steps = self._config.share, sum(self._config.oracle_s) / 2 * 20
+        share, mean_steps = self._config.share, sum(self._config.oracle_s) / 2 * CONTROL_HZ
         return share / (1 - share) / mean_steps

@@ -94,8 +94,10 @@ class Endpoint:
                 try:
                     return self._request(messages, response_format=response_format)
                 except (openai.BadRequestError, openai.UnprocessableEntityError):
-                    self._structured = False  # it may know no schemas; if that was not it, it refuses again
-            return self._request(messages)
+                    pass  # it may know no schemas; if that was not it, it refuses again
+            reply = self._request(messages)
+            self._structured = False
+            return reply
         except openai.APITimeoutError as error:
             raise self._too_late() from error
         except openai.APIConnectionError as error:

@@ -129,7 +129,7 @@ def _references(task: Task, targets: Iterable[Target]) -> list[Target]:
     known = {target.name: target for target in targets}
     for reference in REFERENCES:
         answers = [resolve(reference.name, variant) for variant in task.variants]
-        if None in answers:
+        if not all(answer in known for answer in answers):
             continue
         candidates = [known[name] for name in reference.candidates if name in known]
         behind = {known[str(answer)].behind for answer in answers}  # of all halves, those of the marked furniture

@@ -24,7 +24,7 @@ MOVED_SHARE, OPEN_SHARE, HALF_OPEN_SHARE = 0.6, 0.6, 0.25  # of scrambled things
 ROOM_M, TRIES = 0.09, 30  # between things on the table
 
 
-def as_left(scene: Snapshot, arm: GhostArm, subtasks: Sequence[Subtask], rng: np.random.Generator) -> str:
+def as_left(scene: Snapshot, subtasks: Sequence[Subtask], rng: np.random.Generator) -> str:
     """Change the scene as subtasks that were done leave it; returns what the gripper holds then, or ""."""
     held = ""
     for subtask in subtasks:

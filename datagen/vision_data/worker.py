@@ -56,7 +56,7 @@ def draw_scenes(env: Any, config: VisionDataConfig, rng: np.random.Generator) ->
             break
         kind, stage, scene = rng.random(), int(rng.integers(len(subtasks) + 1)), fresh.copy()
         before = subtasks[stage - 1] if stage else None
-        held = as_left(scene, arm, subtasks[:stage], rng)
+        held = as_left(scene, subtasks[:stage], rng)
         if kind < config.motion_share and stage < len(subtasks):
             states = of_motion(scene, arm, held, before, subtasks[stage], rng)
         else:

@@ -50,7 +50,7 @@ class ActionQueue:
         return self._chunk.actions[max(0, step - self._chunk.start_step) :]
 
     def executed(self, step: int) -> int:
-        """How many of the chunk's steps lie before `step` (its horizon if there is no chunk)."""
+        """How many of the chunk's steps lie before `step` (0 if there is no chunk)."""
         return 0 if self._chunk is None else step - self._chunk.start_step
 
     def remaining(self, step: int) -> int:

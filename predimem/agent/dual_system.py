@@ -146,9 +146,10 @@ class DualSystemAgent:
         """One frame at which nobody asks for an action: of a conditioning video, whose steps are below 0, or of what a
         client has seen while it carried out a chunk.
 
-        It goes into the memory. S2 is asked at multiples of `plan_every_steps` and waited for, because such frames come
-        all at once; the keyframes that it nominates count. What it says of subtasks in a video does not: those are
-        somebody else's.
+        It goes into the memory. At multiples of `plan_every_steps` S2 is asked, if it has answered the question before,
+        and its pass is waited for, because such frames come all at once. In simulated time its answer comes as late as
+        ever: with a latency of 80 steps it sees one frame in 80. The keyframes that it nominates count. What it says of
+        subtasks in a video does not: those are somebody else's.
         """
         step = observation.step
         self._clock.begin_tick(step)

@@ -73,8 +73,7 @@ def _robot_of(recipe: Path) -> dict[str, Any]:
     """The `actor` part of a recipe without the model, whose sizes the checkpoint has."""
     from predimem.core.config import ConfigError, read_yaml
 
-    data = read_yaml(recipe)
-    actor = data.get("actor") if isinstance(data, dict) else None
+    actor = read_yaml(recipe).get("actor")
     if not isinstance(actor, dict):
         raise ConfigError(f"{recipe}: expected a recipe with a part `actor`, such as configs/actor/pi05_dual_arm.yaml")
     return {name: value for name, value in actor.items() if name not in ("model", "tokenizer")}

@@ -12,7 +12,7 @@ from predimem.core.weight_files import WeightsError
 
 def check_planner_recipe(config: Path, episodes: str | None, out: str | None) -> None:
     """Raises EpisodeError or WeightsError if a training of S2 lacks the episodes or the weights that it needs next."""
-    recipe = _recipe(config)
+    recipe = read_yaml(config)
     if _part(recipe, "sft").get("epochs") == 0:
         return
     folder = Path(str(out or recipe.get("out", "")))
@@ -30,15 +30,10 @@ def check_planner_recipe(config: Path, episodes: str | None, out: str | None) ->
 
 def check_actor_recipe(config: Path, episodes: str | None) -> None:
     """Raises EpisodeError or WeightsError if a training of S1 lacks episodes or the weights to start from."""
-    recipe = _recipe(config)
+    recipe = read_yaml(config)
     _check_episodes(episodes or recipe.get("episodes"))
     _check_episodes(recipe.get("more_episodes"))
     _check_start(recipe)
-
-
-def _recipe(config: Path) -> dict[str, Any]:
-    recipe = read_yaml(config)
-    return recipe if isinstance(recipe, dict) else {}
 
 
 def _part(recipe: dict[str, Any], name: str) -> dict[str, Any]:
@@ -47,8 +42,10 @@ def _part(recipe: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _check_episodes(folders: Any) -> None:
-    for folder in [folders] if isinstance(folders, str) else folders or ():
-        list_episodes(folder)
+    """Anything but one folder or several is left to the config's own check."""
+    for folder in folders if isinstance(folders, list) else [folders]:
+        if isinstance(folder, str):
+            list_episodes(folder)
 
 
 def _check_start(recipe: dict[str, Any]) -> None:

@@ -16,8 +16,7 @@ def check_out(out: str | Path | None, config: Path | None = None) -> None:
     if out is None and config is not None:
         from predimem.core.config import read_yaml
 
-        data = read_yaml(config)
-        out = data.get("out") if isinstance(data, dict) else None
+        out = read_yaml(config).get("out")
     if isinstance(out, str | Path):
         check_folder(out)
 

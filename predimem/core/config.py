@@ -33,11 +33,11 @@ def load_config(cls: type[T], path: str | Path) -> T:
     return from_dict(cls, read_yaml(path), where=str(path))
 
 
-def read_yaml(path: str | Path) -> Any:
-    """The plain data of a YAML file, {} where it is empty. Raises ConfigError.
+def read_yaml(path: str | Path) -> dict[str, Any]:
+    """The mapping in a YAML file, {} where it is empty. Raises ConfigError, also for anything but a mapping.
 
-    A mapping may say `extends: other.yaml`, a file relative to its own: it then only states what differs. Mappings
-    are merged key by key, anything else replaces what it stands in for. A path such as `configs/datagen.yaml` that is
+    It may say `extends: other.yaml`, a file relative to its own: it then only states what differs. Mappings are
+    merged key by key, anything else replaces what it stands in for. A path such as `configs/datagen.yaml` that is
     not below the working directory is the file of that name that comes with the package, also by its former name; so
     is one after `extends`.
     """
@@ -51,7 +51,7 @@ def _shipped(path: Path) -> Path | None:
     return shipped if not path.is_file() and path.parts[:1] == ("configs",) and shipped.is_file() else None
 
 
-def _read(path: Path, before: tuple[Path, ...]) -> Any:
+def _read(path: Path, before: tuple[Path, ...]) -> dict[str, Any]:
     if path.resolve() in before:
         chain = " -> ".join(str(p) for p in (*before, path))
         raise ConfigError(f"{path} extends itself: {chain}")
@@ -62,7 +62,9 @@ def _read(path: Path, before: tuple[Path, ...]) -> Any:
         data = yaml.safe_load(path.read_text()) or {}
     except yaml.YAMLError as error:
         raise ConfigError(f"{path} is not valid YAML: {error}") from error
-    if not isinstance(data, dict) or "extends" not in data:
+    if not isinstance(data, dict):
+        raise ConfigError(f"{path}: expected a mapping, got a {type(data).__name__}")
+    if "extends" not in data:
         return data
     parent = data.pop("extends")
     if not isinstance(parent, str):
@@ -70,10 +72,7 @@ def _read(path: Path, before: tuple[Path, ...]) -> Any:
     extended = path.parent / parent
     if not extended.is_file():
         extended = _shipped(Path(parent)) or extended
-    base = _read(extended, (*before, path.resolve()))
-    if not isinstance(base, dict):
-        raise ConfigError(f"{extended}, which {path} extends, is no mapping")
-    return merged(base, data)
+    return merged(_read(extended, (*before, path.resolve())), data)
 
 
 def merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

@@ -185,7 +185,7 @@ class Pool:
         while not self._greetings:
             if not self._workers:
                 self._spawn()
-            self._receive()
+            list(self._receive())
         return self._greetings[0]
 
     def run(self, queue: JobQueue[JobT]) -> Iterator[Reply[JobT]]:
@@ -232,30 +232,31 @@ class Pool:
         self._workers.remove(worker)
         worker.handle.end(kill=True)
 
-    def _receive(self, timeout_s: float = 1.0) -> list[Reply[Any]]:
-        replies: list[Reply[Any]] = []
+    def _receive(self, timeout_s: float = 1.0) -> Iterator[Reply[Any]]:
+        """What has come meanwhile. A fault of one worker is raised after what the others have done."""
+        faults: list[Exception] = []
         ready = self._backend.wait([w.handle for w in self._workers], timeout_s)
         for worker in [w for w in self._workers if w.handle in ready]:
             try:
                 kind, value = worker.handle.receive()
             except WorkerGone as gone:
-                replies += self._bury(worker, f"died ({gone})")
+                yield from self._bury(worker, f"died ({gone})")
                 continue
-            if kind == "unfit":
-                raise value
-            if kind == "broken":
-                raise WorkerError(f"a worker could not be built:\n{value}")
+            if kind in ("unfit", "broken"):
+                faults.append(value if kind == "unfit" else WorkerError(f"a worker could not be built:\n{value}"))
+                continue
+            job, worker.built, worker.job, worker.deadline_s = worker.job, True, None, None
             if kind == "built":
                 self._greet(value)
-            else:
-                replies.append(Reply(worker.job, kind, value))
-            worker.built, worker.job, worker.deadline_s = True, None, None
+                continue
             if kind == "raised":  # what an exception leaves behind is not trusted
                 self._drop(worker)
+            yield Reply(job, kind, value)
+        if faults:
+            raise faults[0]
         for worker in [w for w in self._workers if w.overdue]:
             limit_s = self._timeout_s if worker.built else self._backend.build_timeout_s
-            replies += self._bury(worker, f"was stopped after {limit_s:g} s without an answer")
-        return replies
+            yield from self._bury(worker, f"was stopped after {limit_s:g} s without an answer")
 
     def _greet(self, greeting: Any) -> None:
         self._died_unbuilt = 0

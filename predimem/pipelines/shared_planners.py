@@ -34,10 +34,10 @@ def shared_planners(play: PlayConfig, out: Path) -> Iterator[PlayConfig]:
         return
     from predimem.serving.planner_server import PlannerServerConfig  # needs the extra `serve`
 
-    names = {config.planner: config for config in play.agent_configs.values() if config.planner in config.weights}
+    names = {config.planner for config in play.agent_configs.values() if config.planner in config.weights}
     with ExitStack() as started:
         urls = {}
-        for name in names.keys() - play.planner_endpoints.keys():
+        for name in names - play.planner_endpoints.keys():
             folder = weights_folder(play.weights, name)
             config = PlannerServerConfig(
                 str(folder), placement=play.planner_on, caches=play.planner_caches, torch_threads=play.torch_threads

@@ -86,3 +86,8 @@ def test_a_gripper_that_is_told_its_opening_in_metres_is_refused() -> None:
     metres = dataclasses.replace(demonstration(), actions=np.where(rows > 0, np.float32(0.08), np.float32(0.01)))
     with pytest.raises(ValueError, match=r"hindsight.gripper: entry 1 .* between 0.01 and 0.08.*: write -1 for closed"):
         HINDSIGHT.check_commands([metres])
+    openings_m = np.broadcast_to(np.linspace(0, 0.08, len(rows), dtype=np.float32)[:, None], rows.shape)
+    shut = dataclasses.replace(demonstration(), actions=openings_m)
+    with pytest.raises(ValueError, match=r"between 0 and 0.08"):
+        HINDSIGHT.check_commands([shut])
+    HINDSIGHT.check_commands([dataclasses.replace(demonstration(), actions=(rows > 0).astype(np.float32))])  # 0 or 1

@@ -20,6 +20,7 @@ from actor.train import train
 from actor.training.average import Average
 from actor.training.config import ActorTrainConfig, ComputeConfig, LoraConfig
 from actor.training.launch import processes_wanted
+from actor.training.log import LOG_FILE, Log
 from actor.training.parts import add_lora, checkpoint_layers, freeze, freeze_unread, merge_lora, set_precision
 from actor.training.processes import make_accelerator
 from actor.weights import load_actor
@@ -189,6 +190,8 @@ def test_settings_that_cannot_be_are_refused(tmp_path: Path):
         ({"precision": "bfloat16_weights", "actor": {"model": {"vision": "conv"}}}, "is openpi's, for vision: siglip"),
         ({"precision": "bfloat16_weights", "compute": {"parallel": "fsdp"}}, "fsdp shards weights of one type"),
         ({"compute": {"accumulation": 0}}, "compute.accumulation must be at least 1"),
+        ({"val_every": 1}, "val_every: 1 keeps every episode for the validation"),
+        ({"dagger": {"expert_episodes": 8}}, "are played where there are rounds; dagger.rounds is 0"),
         ({"lora": {"prefix_rank": -1}}, "lora.prefix_rank must be at least 0"),
     ):
         with pytest.raises((ValueError, ConfigError), match=message):
@@ -204,3 +207,11 @@ def test_settings_that_cannot_be_are_refused(tmp_path: Path):
     if not torch.cuda.is_available():
         with pytest.raises(ValueError, match="each needs a GPU of its own, and this machine has 0"):
             processes_wanted("cuda", 2)
+
+
+def test_a_log_whose_last_line_was_cut_short_goes_on(tmp_path: Path):
+    path = tmp_path / LOG_FILE
+    path.write_text('{"step": 10, "seconds": 5.0}\n{"step": 20, "seconds": 9.0}\n{"step": 30, "sec')
+    log = Log(path, 20, make_accelerator(CONFIG, tmp_path))
+    assert path.read_text().splitlines() == ['{"step": 10, "seconds": 5.0}', '{"step": 20, "seconds": 9.0}']
+    assert log.seconds >= 9.0

@@ -73,7 +73,7 @@ def test_there_and_back() -> None:
         ("steps: 1\noptimiser: fast", "expected a mapping for Optimiser, got str"),
         ("steps: 0", "steps must be at least 1, got 0"),
         ("seed: 1", "missing 1 required"),
-        ("- steps", "expected a mapping for Training, got list"),
+        ("- steps", "expected a mapping, got a list"),
         ("steps: [", "not valid YAML"),
     ],
 )
@@ -108,7 +108,7 @@ def test_what_is_extended_must_exist_and_lead_somewhere(tmp_path: Path) -> None:
         load_config(Training, path)
     (tmp_path / "list.yaml").write_text("[1, 2]")
     write(tmp_path, "extends: list.yaml\nsteps: 1\n")
-    with pytest.raises(ConfigError, match="is no mapping"):
+    with pytest.raises(ConfigError, match="expected a mapping, got a list"):
         load_config(Training, path)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from predimem.envs.arena.achievements import LOOK_STEPS
+from predimem.envs.arena.fixtures import DOOR
 
 DROPPED, MISSED, STOPPED = "dropped", "missed grasp", "stopped short"
 
@@ -15,7 +16,7 @@ AWAY_M = 0.09  # from the TCP to the centre of a thing that is not in the grippe
 LIFTED_M = 0.05
 GRACE_LOOKS = 5  # a stage that is passed within 1 s of letting go was no failure
 GAP_SHUT_M, GAP_OPEN_M = 0.006, 0.03  # between the fingers: around nothing, and ready to grasp
-MOVED = {"door": (0.15, 0.01)}  # rad: that a motion has begun, and that it stands still
+MOVED = {DOOR: (0.15, 0.01)}  # rad: that a motion has begun, and that it stands still
 MOVED_M = (0.02, 0.002)
 STILL_LOOKS = 10  # 2 s
 

@@ -22,7 +22,7 @@ class ObjectSpec:
     shape: what collides.
     form: what is seen; it stays within `half_m`, and its mouth, if it is pourable, is in the middle of its top.
     colour: the colour of what the label leaves free.
-    label: an image of `labels.PAINTERS`.
+    label: an image of `scene.textures.PAINTERS`.
     """
 
     shape: Literal["box", "cylinder"]

@@ -13,7 +13,7 @@ from predimem.envs.arena.objects import OBJECTS
 from predimem.envs.arena.predicates import Poured
 from predimem.envs.arena.subtasks import Memory, Skill, Subtask
 from predimem.envs.arena.variant import Variant
-from predimem.envs.arena.visits import check_visits
+from predimem.envs.arena.visits import Carry, check_visits
 
 MOST_ON_TABLE = 4  # more do not find room at their distance from each other
 
@@ -111,6 +111,10 @@ def _check_variant(task: Task, variant: Variant, where: str) -> None:
         check_visits(variant.pauses, variant.visits, task.objects, len(variant.subtasks))
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None
+    for act in (act for visit in variant.visits for act in visit.acts):
+        if isinstance(act, Carry):
+            _check_place(task, act.place, where)
+            _check_height(act.object, act.place, f"{where}: somebody takes {act.object!r} to {act.place!r}")
 
 
 def _check_start(task: Task, variant: Variant, where: str) -> None:
@@ -136,6 +140,8 @@ def _check_start(task: Task, variant: Variant, where: str) -> None:
 
 
 def _check_subtask(task: Task, subtask: Subtask, where: str) -> None:
+    if not subtask.object and subtask.skill in (Skill.MOVE, Skill.PLACE, Skill.POUR):
+        raise ValueError(f"{where}: it is done with an object; name one of {', '.join(task.objects)}")
     if subtask.object and subtask.object not in task.objects:
         _check_known([subtask.object], OBJECTS, "object", where)
         raise ValueError(f"{where}: add {subtask.object!r} to the task's objects ({', '.join(task.objects)})")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from predimem.envs.arena.fixtures import DRAWERS, PLACES
+from predimem.envs.arena.fixtures import CABINET, DRAWERS, PLACES
 
 PULLED_M = 0.18  # how far somebody pulls a drawer out
 SHUT_M = 0.0
@@ -54,7 +54,7 @@ class Visit:
 
 
 def check_visits(pauses: tuple[Pause, ...], visits: tuple[Visit, ...], objects: tuple[str, ...], stages: int) -> None:
-    """Raises ValueError for what could not be played: objects, drawers, places or stages that there are not."""
+    """Raises ValueError for objects, drawers, openings, places or stages that there are not."""
     for pause in pauses:
         if not 1 <= pause.stage < stages or pause.steps < 1:
             raise ValueError(f"a pause is before a stage from 1 to {stages - 1} and has 1 step or more; got {pause}")
@@ -67,5 +67,9 @@ def check_visits(pauses: tuple[Pause, ...], visits: tuple[Visit, ...], objects: 
             known, name = (DRAWERS, act.drawer) if isinstance(act, Slide) else (objects, act.object)
             if name not in known:
                 raise ValueError(f"somebody moves {name!r}; there are: {', '.join(known)}")
+            if isinstance(act, Slide) and not 0 <= act.opening_m <= CABINET.travel_m:
+                raise ValueError(
+                    f"a drawer opens by 0 to {CABINET.travel_m:g} m; somebody moves it to {act.opening_m:g} m"
+                )
             if isinstance(act, Carry) and act.place not in PLACES:
                 raise ValueError(f"somebody takes {name} to {act.place!r}; there are: {', '.join(PLACES)}")

@@ -89,12 +89,16 @@ class InterferenceBenchmark(Benchmark):
         if isinstance(family, str):
             inner = RobommeEnvironment(family, options.image_px, options.rendering, VIDEO_EVERY)
             where = (options.sessions, options.image_px, options.rendering)
-            videos = self._videos.setdefault(where, VideoPool(*where))
-            return VideoInterferenceEnvironment(family, condition, videos, options.pool, inner)
+            if where not in self._videos:
+                self._videos[where] = VideoPool(*where)
+            return VideoInterferenceEnvironment(family, condition, self._videos[where], options.pool, inner)
         control_mode = "pd_joint_pos" if request.privileged else "pd_ee_delta_pose"
         key = (options.sessions, options.image_px)
-        sessions = self._pools.setdefault(key, SessionPool(*key))
-        return InterferenceEnvironment(family, condition, sessions, options.pool, control_mode, options.image_px)
+        if key not in self._pools:
+            self._pools[key] = SessionPool(*key)
+        return InterferenceEnvironment(
+            family, condition, self._pools[key], options.pool, control_mode, options.image_px
+        )
 
     def subtasks(self, task: str) -> Sequence[str] | None:
         """What a planner may answer; of RoboMME's tasks that is not known beforehand."""

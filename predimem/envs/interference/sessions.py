@@ -39,7 +39,7 @@ class SessionPool:
     def __init__(self, folder: str | Path, image_px: int = 128, split: Split = "evaluation"):
         self._folder = RecordingFolder(Path(folder) / f"{VERSION}-{image_px}px" / split, suite.CONTROL_HZ)
         self._image_px, self._split = image_px, split
-        self._environments: dict[str, suite.ArenaEnvironment] = {}
+        self._environment: tuple[str, suite.ArenaEnvironment] | None = None  # of the last recording, with its task
 
     def lesson(self, family: Family, value: int, number: int) -> Recorded:
         """Session `number` of those that show `value`."""
@@ -50,9 +50,9 @@ class SessionPool:
         return self._get(family, value, number, "view")
 
     def close(self) -> None:
-        for environment in self._environments.values():
-            environment.close()
-        self._environments = {}
+        if self._environment is not None:
+            self._environment[1].close()
+        self._environment = None
 
     def _get(self, family: Family, value: int, number: int, what: str) -> Recorded:
         name = f"{family.name}/{what}-{value}-{number}"
@@ -63,7 +63,7 @@ class SessionPool:
         task = tasks[0] if len(tasks) == 1 else tasks[value]
         variant = value if len(tasks) == 1 else 0
         first = FIRST_SEEDS[self._split] + SEEDS_A_SESSION * number
-        environment = self._environment(task)
+        environment = self._environment_of(task)
         for seed in range(first, first + SEEDS_A_SESSION):
             if draw_layout(task, seed).variant != variant:
                 continue
@@ -73,11 +73,12 @@ class SessionPool:
                 return Recorded(environment.instruction, tuple(frames))
         raise RuntimeError(f"the oracle fails in {task.name} at all seeds from {first}: no session can be recorded")
 
-    def _environment(self, task: Task) -> suite.ArenaEnvironment:
-        if task.name not in self._environments:
+    def _environment_of(self, task: Task) -> suite.ArenaEnvironment:
+        if self._environment is None or self._environment[0] != task.name:
+            self.close()
             made = suite.make(task, "pd_joint_pos", self._image_px, images=True, inverse_kinematics="predimem")
-            self._environments[task.name] = made
-        return self._environments[task.name]
+            self._environment = (task.name, made)
+        return self._environment[1]
 
 
 def seed_of(task: Task, variant: int, first: int) -> int:

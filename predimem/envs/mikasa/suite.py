@@ -4,7 +4,7 @@ The suite's own registration, wrappers and success are used unchanged; only the 
 left out, and a mesh that its releases lack is replaced (`light_bulb`). Like the suite's harness
 (`mikasa_robo_suite.vla.benchmarking.run_episode`), an episode counts as a success if `info["success"]` was true after
 any of its steps, and it is not cut short by that: the suite's environments clear `terminated` on success, so it runs to
-its horizon. `mikasa_harness` is the other way round: an agent offered to the suite's own harness.
+its horizon. `harness` is the other way round: an agent offered to the suite's own harness.
 """
 
 from __future__ import annotations

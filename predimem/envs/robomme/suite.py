@@ -28,8 +28,7 @@ class RobommeEnvironment:
     camera_every: images are taken at multiples of so many steps, and when the episode ends; in between the last ones
     hold. None: no images, for agents that do not look. video_every: of the conditioning video one frame of so many.
 
-    `info` of a step: `status` as RoboMME says it, `true_subtask`, `stages_passed`, `stages_total`, `stage_labels`,
-    `failure`.
+    `info` of a step: `status` as RoboMME says it, `true_subtask`, `stages_passed`, `stages_total` and `failure`.
     """
 
     def __init__(self, task: str, image_px: int = 128, rendering: Rendering = "stock", video_every: int = 4):

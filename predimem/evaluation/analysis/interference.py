@@ -106,7 +106,7 @@ def effects(of: Totals) -> Iterator[Effect]:
         pairs = [(c, NO_HISTORY) for c in conditions if c != NO_HISTORY]
         pairs += [(LESSON_ALONE, c) for c in conditions if c not in (NO_HISTORY, LESSON_ALONE)]
         for condition, baseline in pairs:
-            if (variant, condition) in of and (variant, baseline) in of and baseline in conditions:
+            if condition in conditions and baseline in conditions:
                 yield _effect(variant, condition, baseline, of[variant, condition], of[variant, baseline])
 
 

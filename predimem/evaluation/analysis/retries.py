@@ -41,9 +41,10 @@ def retry_counts(log: EpisodeLog) -> dict[str, Any] | None:
             continue  # it was an attempt at something else
         end = min(log.due_from(stage + 1), step + 1 + round(AFTER_S * log.hz))
         after = judged[step + 1 : end]
+        goes_on = log.due_from(stage + 1) < len(log) or log.states[stage : stage + 1] == "+"
         failed[kind] += 1
-        stayed += named and 2 * after.count(RIGHT) >= len(after)
-        passed += log.due_from(stage + 1) < len(log) or log.states[stage : stage + 1] == "+"
+        stayed += named and (bool(after) or goes_on) and 2 * after.count(RIGHT) >= len(after)
+        passed += goes_on
     return {"failed": dict(failed), "stayed": stayed, "passed": passed}
 
 

@@ -1,7 +1,7 @@
 """A subscriber that keeps a small image of every keyframe, for videos and the report.
 
 What it holds is bounded: the images of the last `HISTORY_STEPS` steps, and one small image for each keyframe and
-camera. The memory can nominate a frame only while it is in its own history, which is no longer.
+camera. The memory can nominate a frame only while it is in its own history, which by default is as long.
 """
 
 from __future__ import annotations

@@ -171,8 +171,7 @@ def evaluation_settings(path: str | Path | None, given: Mapping[str, Any]) -> Ev
 
 def _base(path: str | Path | None, benchmark: str) -> dict[str, Any]:
     if path is not None:
-        data = read_yaml(path)
-        return _with_planners_beside(modern_settings(data, str(path)), path) if isinstance(data, dict) else data
+        return _with_planners_beside(modern_settings(read_yaml(path), str(path)), path)
     own = load_benchmark(benchmark).config
     if own is None:
         return {}

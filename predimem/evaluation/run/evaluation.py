@@ -237,10 +237,7 @@ def _play_missing(
         journal.begin({"started": started, "revision": commit, "dirty": dirty, "machine": machine()})
         began_s = time.monotonic()
         _play(pool, missing, finished, journal, config.horizons)
-        journal.note_seconds(time.monotonic() - began_s)
     except KeyboardInterrupt:
-        if began_s is not None:
-            journal.note_seconds(time.monotonic() - began_s)
         print(f"\ninterrupted: {len(finished)} {played}; the same command goes on")
         raise
     except (SetupError, OSError) as error:
@@ -248,6 +245,9 @@ def _play_missing(
             error.filename = config.out
         print(f"\nstopped: {len(finished)} {played}; when the fault is mended, the same command goes on")
         raise
+    finally:
+        if began_s is not None:
+            journal.note_seconds(time.monotonic() - began_s)
 
 
 def _play(

@@ -80,6 +80,8 @@ def verify_results(
     if sample < 1:
         raise EvaluationError(f"--sample: expected at least 1 episode, got {sample}")
     records = [record for record in episodes_of(results) if record["status"] != "error"]
+    if not records:
+        raise EvaluationError(f"{where} has no episode without an error, so that there is nothing to verify")
     drawn = random.Random(seed).sample(records, min(sample, len(records)))
     drawn.sort(key=records.index)  # as they were played: a worker keeps the environment of a task
     with tempfile.TemporaryDirectory(prefix="predimem-verify-") as folder:

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from datagen.annotate.annotate import shown_steps
 from datagen.annotate.answer import read_spans
+from datagen.annotate.command import write_table
 from datagen.decompose.steps import AnswerError
 from datagen.keyframes import extract_keyframes
 from planner.dataset import training_episodes
@@ -123,3 +124,14 @@ def test_trainings_say_how_to_mend_episodes_without_subtasks(tmp_path: Path) -> 
     save_episode(episode_path(tmp_path, "Cups", 1000), episode(1000, ()))
     with pytest.raises(NoSubtask, match="Cups seed 1000 has no subtasks: name its subtasks with `predimem annotate`"):
         training_episodes(tmp_path)
+
+
+def test_a_table_that_was_edited_keeps_its_lines_and_its_columns(tmp_path: Path) -> None:
+    save_episode(episode_path(tmp_path, "Cups", 1001), episode(1001, (SubtaskSpan(0, STEPS, "swap"),)))
+    table = tmp_path / "spans.csv"
+    table.write_text("task,episode,start,end,subtask\nCups,1000,0,5,lift")  # an editor left out the last line's end
+    write_table(tmp_path)
+    assert table.read_text().splitlines()[1:] == ["Cups,1000,0,5,lift", f"Cups,1001,0,{STEPS},swap"]
+    table.write_text("episode,start,end,subtask\n1000,0,5,lift\n")
+    with pytest.raises(ValueError, match=r"spans.csv has no column task; expected task,episode,"):
+        write_table(tmp_path)

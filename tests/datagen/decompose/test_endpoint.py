@@ -164,3 +164,11 @@ def test_json_is_found_in_what_models_write_around_it(serve: Serve, around: str)
     decomposer, requests = serve([around.replace("{}", VALID)])
     assert ask(decomposer) == VALID
     assert len(requests()) == 1
+
+
+def test_a_request_that_is_refused_in_any_form_does_not_turn_the_schema_off(serve: Serve) -> None:
+    decomposer, requests = serve([error(400, "too long"), error(400, "too long"), VALID])
+    with pytest.raises(EndpointError, match="too long"):
+        ask(decomposer)
+    assert ask(decomposer) == VALID
+    assert ["response_format" in request["body"] for request in requests()] == [True, False, True]

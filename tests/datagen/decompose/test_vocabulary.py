@@ -9,7 +9,8 @@ import pytest
 from datagen.decompose.references import agrees, expected_steps, resolve, resolve_steps
 from datagen.decompose.rules import decompose
 from datagen.decompose.vocabulary import ROLE_OF, Role, Target, Vocabulary, vocabulary_of
-from predimem.envs.arena.task import Task
+from predimem.envs.arena.subtasks import pick, place
+from predimem.envs.arena.task import Task, Variant
 from predimem.envs.arena.tasks import TASKS, task_of
 
 OBJECT, PLACE, JOINT = (frozenset({role}) for role in (Role.OBJECT, Role.PLACE, Role.JOINT))
@@ -91,3 +92,10 @@ def test_a_scene_of_ones_own() -> None:
 def test_vocabularies_that_do_not_fit(targets: list[Target], message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         Vocabulary(tuple(targets))
+
+
+def test_a_scene_with_one_of_two_places_has_no_reference_to_the_other() -> None:
+    subtasks = (pick("pick", "butter"), place("put", "butter", "table"))
+    start = Variant("Put the butter on the table.", subtasks, {"butter": "plate_left"})
+    task = Task(101, "OnePlate", "One Plate", "transferring", ("butter",), (start,), ("plate_left",))
+    assert "other_plate" not in [target.name for target in vocabulary_of(task).targets]

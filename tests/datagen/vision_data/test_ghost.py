@@ -23,7 +23,7 @@ def home(arm: GhostArm) -> Gripper:
 def last(env: ArenaEnv, done: int, motions: int = 1) -> Moment:
     """The scene and the gripper after `motions` subtasks from `done` on, those before as they leave it."""
     arm, scene, subtasks = GhostArm(env), Snapshot.of(env), env.variant().subtasks
-    assert as_left(scene, arm, subtasks[:done], np.random.default_rng(0)) == ""
+    assert as_left(scene, subtasks[:done], np.random.default_rng(0)) == ""
     state = scene, home(arm)
     for subtask in subtasks[done : done + motions]:
         state = list(moments(arm, *state, subtask))[-1]

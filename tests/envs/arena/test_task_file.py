@@ -24,10 +24,11 @@ from predimem.envs.arena.fixtures import DRAWERS, FIXTURES, KITCHEN, PLACES, POU
 from predimem.envs.arena.layout import draw_layout
 from predimem.envs.arena.objects import OBJECTS
 from predimem.envs.arena.scene.environment import ArenaEnv
-from predimem.envs.arena.subtasks import pick
+from predimem.envs.arena.subtasks import Subtask, pick, place
 from predimem.envs.arena.task import CATEGORIES, Task, Variant
 from predimem.envs.arena.task_file import load_task
 from predimem.envs.arena.tasks import TASKS, task_of
+from predimem.envs.arena.visits import Carry, Slide, Visit
 from predimem.evaluation.run.benchmark_player import BenchmarkPlayer
 from predimem.evaluation.run.config import PlayConfig
 from predimem.evaluation.run.names import task_files
@@ -206,6 +207,23 @@ def test_pours_and_room_are_checked() -> None:
     assert made('pick("pick", "milk")', boxes, '{"butter": "top_drawer"}').stages == 1
     with pytest.raises(ValueError, match="3 objects start in top_drawer, which has room for 2"):
         made('pick("pick", "milk")', boxes, 'dict.fromkeys(("butter", "cookies", "popcorn"), "top_drawer")')
+
+
+def test_visits_and_skills_that_cannot_be_played_are_refused() -> None:
+    def made(visit: Carry | Slide, subtask: Subtask | None = None) -> Task:
+        subtasks = (subtask or pick("pick", "butter"), place("put", "butter", "table"))
+        variant = Variant("Put it down.", subtasks, visits=(Visit(0, 0, (visit,)),))
+        return Task(101, "Visits", "Visits", "sequence", ("butter", "wine_bottle"), (variant,))
+
+    assert made(Slide("top_drawer", 0.2)).stages == 2
+    with pytest.raises(ValueError, match="'plate_left' is not in the scene: add 'plate_left' to the task's fixtures"):
+        made(Carry("butter", "plate_left"))
+    with pytest.raises(ValueError, match=r"somebody takes 'wine_bottle' to 'top_drawer': it is .* cm tall"):
+        made(Carry("wine_bottle", "top_drawer"))
+    with pytest.raises(ValueError, match=r"somebody moves top_drawer to 0.5 m; it opens by 0 to 0.2 m"):
+        made(Slide("top_drawer", 0.5))
+    with pytest.raises(ValueError, match="'pick': it is done with an object; name one of butter, wine_bottle"):
+        made(Slide("top_drawer", 0.0), pick("pick", ""))
 
 
 def test_a_condition_of_its_own(tmp_path: Path) -> None:

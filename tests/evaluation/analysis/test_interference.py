@@ -60,6 +60,11 @@ def test_the_interval_of_a_difference_is_newcombes() -> None:
     assert (effect.low, effect.high) == pytest.approx((0.0524, 0.3339), abs=5e-5)
 
 
+def test_a_condition_of_which_nothing_was_played_has_no_effect() -> None:
+    counts = {("v", "k0"): Count(0, 0), ("v", "k3"): Count(5, 10)}
+    assert not list(effects(counts))
+
+
 def test_rollouts_of_another_system_stand_beside_them(tmp_path: Path) -> None:
     path = tmp_path / "retrieval.csv"
     path.write_text(

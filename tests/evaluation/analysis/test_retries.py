@@ -27,6 +27,12 @@ def test_who_goes_on_to_something_else_does_not_stay() -> None:
     assert retry_counts(played) == {"failed": {"missed grasp": 1}, "stayed": 0, "passed": 0}
 
 
+def test_an_attempt_at_the_last_step_was_not_stayed_with() -> None:
+    played = log(((0, PICK, 5.0),), "x...")
+    played.failed_attempts = [(len(played) - 1, "dropped")]
+    assert retry_counts(played) == {"failed": {"dropped": 1}, "stayed": 0, "passed": 0}
+
+
 def test_agents_that_name_nothing_count_with_all_attempts() -> None:
     played = log(((0, "", 10.0), (1, "", 5.0)), "+x..")
     played.failed_attempts = [(60, "missed grasp"), (250, "dropped")]

@@ -55,6 +55,7 @@ def test_without_a_file_each_benchmark_has_a_folder_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("- benchmark: arena", "expected a mapping, got a list"),
         ("rows: {a: {planner: x, actor: y}}\nagent_configs: {}", "'rows' is the former name of 'agent_configs'"),
         ("benchmark: arena\nagent_configs: {a: {planner: x}}", "actor"),
         ("benchmark: arena\nagent_configs: {a: {planner: instruction, actor: skills}}", "`instruction` names none"),

@@ -107,3 +107,11 @@ def test_the_fingerprint_is_of_what_was_done_not_of_how_long_it_took() -> None:
 
     assert fingerprint(5) == fingerprint(5) and len(fingerprint(5)) == 16
     assert len({fingerprint(4), fingerprint(5), fingerprint(5, planner=False)}) == 3
+
+
+def test_where_every_episode_was_an_error_there_is_nothing_to_verify(results: Path, tmp_path: Path) -> None:
+    data = json.loads(results.read_text())
+    data["episodes"] = [record for record in data["episodes"] if record["status"] == "error"]
+    (tmp_path / "results.json").write_text(json.dumps(data))
+    with pytest.raises(EvaluationError, match="has no episode without an error, so that there is nothing to verify"):
+        verify_results(tmp_path / "results.json", FakePlayer)

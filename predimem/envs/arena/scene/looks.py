@@ -16,7 +16,7 @@ from mani_skill.envs.scene import ManiSkillScene
 from sapien.render import RenderBodyComponent, RenderMaterial, RenderShapeTriangleMesh, RenderTexture2D
 
 from predimem.envs.arena.objects import RGB
-from predimem.envs.arena.scene import textures as labels
+from predimem.envs.arena.scene import textures
 from predimem.envs.arena.scene.hues import turn_hue
 from predimem.envs.arena.scene.meshes import Mesh, box, merge
 from predimem.envs.arena.unseen.setting import Lamps, Style
@@ -26,7 +26,7 @@ MIPMAPS = 5
 
 @dataclass(frozen=True)
 class Look:
-    """A surface. colour: sRGB in [0, 1]; image, if any, replaces it: a name that `labels.paint` knows.
+    """A surface. colour: sRGB in [0, 1]; image, if any, replaces it: a name that `textures.paint` knows.
 
     hue_deg: how far the hues of colour and image are turned; greys are tinted. 0: not at all.
     """
@@ -69,7 +69,7 @@ def _texture(image: str, repeated: bool, hue_deg: int) -> RenderTexture2D:
     """What is repeated fills most of what a camera sees, so it is kept in linear colours: a software driver is
     slow to make these of sRGB at every look-up. A label is not, as seen from afar its colours would get paler.
     """
-    painted = labels.paint(image)
+    painted = textures.paint(image)
     if hue_deg:
         painted = np.round(255 * turn_hue(painted / 255.0, hue_deg)).astype(np.uint8)
     rows = painted[::-1]  # v = 0 is the first row here, the lower edge in a `Mesh`
@@ -112,7 +112,7 @@ def styled(look: Look, style: Style) -> Look:
     """The look of a surface of a thing with this style."""
     if style.pattern and look.image_m:
         number = len(REPEATED) * (style.pattern - 1) + REPEATED.index(look.image)
-        look = replace(look, image=f"{labels.PATTERN}{number}")
+        look = replace(look, image=f"{textures.PATTERN}{number}")
     return replace(look, hue_deg=style.hue_deg)
 
 
