@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping
 from itertools import groupby
 
-from memory_bank.store import MemoryStore, Scope, StoredKeyframe
+from memory_bank.store import DamagedImage, MemoryStore, Scope, StoredKeyframe
 from predimem.core.types import Frame, History, PastSession
 
+log = logging.getLogger(__name__)
 MOST = 64  # episodes that are looked at; older ones are not
 
 
@@ -28,7 +30,7 @@ def history_of(
 
     without_episode: leaves out one, such as the one that is played. now_s: seconds since 1970, for the ages. shows:
     camera -> [height, width]; keyframes that lack one of these cameras, or have it in another size, are left out, such
-    as those from before the robot got its camera. So are those that are deleted meanwhile.
+    as those from before the robot got its camera. So are those that are deleted meanwhile or whose file is damaged.
     """
     now = time.time() if now_s is None else now_s
     kept = store.keyframes(Scope(robot=robot, without_episode=without_episode, nominated=True))
@@ -56,7 +58,10 @@ def _session(
 def _frame(store: MemoryStore, keyframe: StoredKeyframe) -> Frame | None:
     try:
         return store.frame(keyframe.key, keyframe.step)
-    except (KeyError, FileNotFoundError):
+    except KeyError:
+        return None
+    except DamagedImage as error:
+        log.warning("step %d of %s is left out: %s", keyframe.step, keyframe.episode_id, error)
         return None
 
 

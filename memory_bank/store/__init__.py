@@ -2,6 +2,7 @@
 
 from memory_bank.store.opening import is_address, open_store, without_password
 from memory_bank.store.records import (
+    DamagedImage,
     Hit,
     NewKeyframe,
     Note,
@@ -24,6 +25,7 @@ from memory_bank.store.store import MemoryStore
 from memory_bank.store.transfer import export_session, import_session
 
 __all__ = [
+    "DamagedImage",
     "Hit",
     "MemoryStore",
     "NewKeyframe",

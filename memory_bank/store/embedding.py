@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 import numpy as np
 
-from memory_bank.store.records import EVERYTHING, Scope, StoredKeyframe
+from memory_bank.store.records import EVERYTHING, DamagedImage, Scope, StoredKeyframe
 from memory_bank.store.store import MemoryStore
 from predimem.core.types import Frame
 
+log = logging.getLogger(__name__)
 BATCH = 16  # keyframes that are embedded and written at once
 
 
@@ -22,14 +24,18 @@ def embed_missing(
 ) -> Iterator[int]:
     """Add embeddings to keyframes; after each batch, how many it had. What is done stays done.
 
-    embed: F frames -> float [F, D]. A keyframe that is deleted meanwhile is left out, and so is one that does not fit.
+    embed: F frames -> float [F, D]. A keyframe that is deleted meanwhile is left out, and so is one that does
+    not fit or whose file is damaged.
     """
     for start in range(0, len(keyframes), BATCH):
         batch, frames = keyframes[start : start + BATCH], {}
         for keyframe in batch:
             try:
                 frame = store.frame(keyframe.key, keyframe.step)
-            except (KeyError, FileNotFoundError):
+            except KeyError:
+                continue
+            except DamagedImage as error:
+                log.warning("step %d of %s gets no embedding: %s", keyframe.step, keyframe.episode_id, error)
                 continue
             if fits(keyframe, frame):
                 frames[keyframe.id] = frame

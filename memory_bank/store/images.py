@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from memory_bank.store.database import Database, Link
-from memory_bank.store.records import StoreFault
+from memory_bank.store.records import DamagedImage
 
 Pngs = Mapping[tuple[int, int], bytes]  # (step, camera) -> file
 
@@ -151,14 +151,14 @@ def to_png(image: np.ndarray) -> bytes:
 
 
 def from_png(png: bytes) -> np.ndarray:
-    """uint8 [H, W, 3] of a PNG file. Raises StoreFault where it is none."""
+    """uint8 [H, W, 3] of a PNG file. Raises DamagedImage where it is none."""
     from PIL import Image
 
     try:
         with Image.open(io.BytesIO(png), formats=("PNG",)) as image:
             return np.array(image.convert("RGB"))
     except (OSError, SyntaxError) as error:
-        raise StoreFault(f"an image of the memory store cannot be read: {error}") from error
+        raise DamagedImage(f"an image of the memory store cannot be read: {error}") from error
 
 
 def _sync(path: Path) -> None:

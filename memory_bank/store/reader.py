@@ -172,6 +172,15 @@ class StoreReader:
             rows = read("SELECT piece FROM trajectories WHERE episode = ? ORDER BY at_s", (key,))
         return [bytes(piece) for (piece,) in rows]
 
+    def image(self, key: int, step: int, camera: str) -> bytes:
+        """The PNG file of one camera of a step. Raises KeyError where none was kept."""
+        with self.database.reading() as read:
+            rows = read("SELECT cameras FROM keyframes WHERE episode = ? AND step = ?", (key, step))
+        cameras = json.loads(rows[0][0]) if rows else []
+        if camera not in cameras:
+            raise KeyError((key, step, camera))
+        return self.images.read(key, step, cameras.index(camera))
+
     def frame(self, key: int, step: int) -> Frame:
         """The images of one step, bit for bit. Raises KeyError where none were kept."""
         with self.database.reading() as read:

@@ -21,6 +21,10 @@ class StoreFault(OSError):
     """The database did not carry out a statement, such as on a full disk or after a lost connection."""
 
 
+class DamagedImage(StoreFault):
+    """The file of an image that is kept cannot be read."""
+
+
 class NotOwner(RuntimeError):
     """Another server has gone on with the episode, or it was deleted."""
 

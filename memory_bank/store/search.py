@@ -86,6 +86,9 @@ class FileSearcher(Searcher):
         if not faiss_is_there():
             return f"{len(view)} embeddings, searched exactly: an index needs faiss: pip install 'predimem[index]'"
         seconds = approximate.build(view)
+        if vectors.current().head.deletions != view.head.deletions:
+            approximate.remove()
+            return "something was deleted meanwhile, and the index with it"
         return f"{len(view)} embeddings indexed in {seconds:.0f} s"
 
     def forget(self) -> None:

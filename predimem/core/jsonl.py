@@ -22,7 +22,7 @@ class JsonLines:
         self._file = path.open("ab+", buffering=0)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        except BlockingIOError as error:
             self._file.close()
             raise FileInUse(f"{path} is being written by another process") from error
 

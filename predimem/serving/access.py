@@ -30,7 +30,7 @@ class Access:
         asks (Origin) and under which name (Host), so pages of others are kept out, with or without a key.
         """
         host, origin = headers.get("Host", ""), headers.get("Origin")
-        if origin is not None and urlsplit(origin).netloc != host:
+        if origin is not None and _place(origin) != host:
             return 403, "pages of other servers may not connect"
         if self._key is None and not (is_loopback(_name(host)) or _name(host) == ANY_ADDRESS):
             return 403, "without a key this server answers to localhost alone"
@@ -77,4 +77,15 @@ def read_key(path: str) -> bytes:
 
 def _name(host: str) -> str:
     """The name of a Host header, without its port."""
-    return urlsplit(f"//{host}").hostname or ""
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _place(origin: str) -> str | None:
+    """The host and port of an Origin header; None where it is no address."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None

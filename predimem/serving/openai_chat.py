@@ -121,7 +121,9 @@ def _image(url: Any) -> np.ndarray:
         if image.width * image.height > MAX_PIXELS:
             raise ChatError(400, f"an image may have {MAX_PIXELS} pixels at most, got {image.width} x {image.height}")
         pixels = np.array(image.convert("RGB"))
-    except (binascii.Error, UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
+    except (
+        binascii.Error, UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError
+    ) as error:  # fmt: skip
         raise ChatError(400, f"an image cannot be read: {error}") from None
     pixels.flags.writeable = False
     return pixels

@@ -28,7 +28,6 @@ from predimem.serving.planner_wire import Job, JobReader, JobWriter
 log = logging.getLogger(__name__)
 LOG_FILE = "planner.log"
 MAX_PAUSE_S = 60.0
-_NO_LIMIT = 1 << 40  # of arrays: this end wrote them
 Flag = Any  # a number in memory that both processes see
 State = Literal["starting", "ready", "restarting", "stopped"]
 
@@ -75,17 +74,21 @@ class PlannerHandler:
         batch = getattr(self._planner, "plan_batch", None)
         if batch is not None and len(snapshots) > 1:
             try:
-                return batch(snapshots)
+                answers: Sequence[Plan | Exception] = batch(snapshots)
+                for answer, snapshot in zip(answers, snapshots, strict=True):
+                    if isinstance(answer, Plan) and answer.episode_id != snapshot.episode_id:
+                        raise ValueError(f"the plan of {snapshot.episode_id} is about {answer.episode_id}")
+                return answers
             except Exception:
                 log.exception("a batch of %d failed; its snapshots are planned one by one", len(snapshots))
-        answers: list[Plan | Exception] = []
+        one_by_one: list[Plan | Exception] = []
         for snapshot in snapshots:
             try:
-                answers.append(self._planner.plan(snapshot))
+                one_by_one.append(self._planner.plan(snapshot))
             except Exception as error:
                 log.exception("a snapshot cannot be planned")
-                answers.append(error)
-        return answers
+                one_by_one.append(error)
+        return one_by_one
 
 
 class PlannerProcess:
@@ -134,7 +137,9 @@ class PlannerProcess:
         try:
             kind, value = handle.receive()
         except WorkerGone as gone:
-            raise PlannerGone(f"the planner's process ended while it was started ({gone}), see {LOG_FILE}") from None
+            raise PlannerGone(
+                f"the planner's process ended while it was started ({gone}), see {self.log_file}"
+            ) from None
         finally:
             self._overdue_s = None
         if kind != "built":
@@ -181,8 +186,9 @@ class PlannerProcess:
         finally:
             self._overdue_s = None
         if kind != "done":
+            self._writer.reset()  # nobody knows which images have arrived
             raise PlannerGone("the planner raised an error")
-        return [_read_plan(data) for data in wire.unpack(value, _NO_LIMIT)]
+        return [_read_plan(data) for data in wire.unpack(value, wire.NO_LIMIT, wire.NO_LIMIT)]
 
     def close(self) -> None:
         self._stop.set()

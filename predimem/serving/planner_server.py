@@ -86,7 +86,8 @@ class PlannerServer:
         place = config.placement
         planner = load_planner(config.folder, place.device, config.caches, config.torch_threads, dtype=place.dtype)
         self._batches = _batches(planner, config)
-        self._socket = socket.create_server((config.host, config.port))
+        family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+        self._socket = socket.create_server((config.host, config.port), family=family)
         self._server = _uvicorn(make_app(planner, self._batches, config))
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), name="planner-server")
         self._thread.daemon = True

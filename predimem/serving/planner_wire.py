@@ -17,8 +17,6 @@ import numpy as np
 from predimem.core.types import Frame, MemorySnapshot, PastSession
 from predimem.serving import wire
 
-_NO_LIMIT = 1 << 40  # of arrays: the other end wrote them
-
 
 @dataclass(frozen=True)
 class Job:
@@ -40,7 +38,8 @@ class JobWriter:
         self.reset()
 
     def reset(self) -> None:
-        """The other end is a new process, which knows no image."""
+        """From now on nothing is said of images that were sent before: the other end forgets them."""
+        self._anew = True
         self._sent: dict[int, tuple[weakref.ref[np.ndarray], int]] = {}
         self._gone: deque[int] = deque()
         self._count = 0
@@ -53,10 +52,12 @@ class JobWriter:
             "asked": [self._snapshot(snapshot, new, passing) for snapshot in job.asked],
             "upcoming": None if job.upcoming is None else self._snapshot(job.upcoming, new, passing),
             "forget": list(job.forget),
+            "anew": self._anew,
             "gone": gone,
             "new": new,
         }
         self._gone.extend(passing.values())
+        self._anew = False
         return wire.pack(data)
 
     def _snapshot(self, snapshot: MemorySnapshot, new: list[list[Any]], passing: dict[int, int]) -> dict[str, Any]:
@@ -108,7 +109,10 @@ class JobReader:
         self.images: dict[int, np.ndarray] = {}
 
     def read(self, data: bytes) -> Job:
-        found = wire.unpack(data, _NO_LIMIT)
+        """Raises WireError. The next job that is read has to be the first after a `JobWriter.reset` then."""
+        found = wire.unpack(data, wire.NO_LIMIT, wire.NO_LIMIT)
+        if found["anew"]:
+            self.images.clear()
         for number in found["gone"]:
             self.images.pop(number, None)
         for number, array in found["new"]:

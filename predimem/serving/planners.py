@@ -69,6 +69,9 @@ class BatchedPlanner:
             return self._batches.call(snapshot, time.monotonic() + self._wait_s, cancellation)
         except (QueueFull, TooLate, Stopped, PlannerGone) as error:
             return no_plan(snapshot, str(error))
+        except Exception as error:
+            log.exception("the planner's answer cannot be used", extra={"episode_id": snapshot.episode_id})
+            return no_plan(snapshot, f"the planner's answer cannot be used ({type(error).__name__})")
 
     def foresee(self, upcoming: MemorySnapshot) -> None:
         if self._process.works_ahead:

@@ -193,6 +193,8 @@ class PolicyServer:
         log.info("connected", extra=peer)
         try:
             while not self._engine.warm:  # openpi's client waits for the metadata as long as it takes
+                if self._engine.draining:
+                    return
                 await asyncio.sleep(0.1)
             await connection.send(wire.pack(self._engine.metadata))
             await self._answer_all(connection, client)

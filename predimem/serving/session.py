@@ -46,6 +46,8 @@ class Session:
         self._lock = threading.Lock()
         self._instruction: str | None = None
         self._key: int | None = None  # of the store
+        self._begun = False
+        self._anew = False  # a reset was asked for: a stored episode of this name is not gone on with
         self._robot = ""
         self._recalled: Admission | None = None  # that was told last
         self._last_image_step: int | None = None  # the last one of which the store keeps images
@@ -62,7 +64,7 @@ class Session:
 
     @property
     def begun(self) -> bool:
-        return self._instruction is not None
+        return self._begun
 
     @property
     def instruction(self) -> str | None:
@@ -121,8 +123,10 @@ class Session:
 
     def _begin(self, request: Request) -> None:
         store = self._parts.store
-        stored = None if store is None or request.reset else store.take_over(self.episode_id)
+        self._anew = request.reset or self._anew
+        stored = None if store is None or self._anew else store.take_over(self.episode_id)
         prompt = self._prompt_of(request, stored)
+        self._begun, self._key = False, None  # should something fail, the next observation begins the episode
         warning = self._parts.doubt(prompt)
         self._planner.call_off()  # an answer to the episode before
         self._agent.reset(prompt, self.episode_id)
@@ -148,7 +152,7 @@ class Session:
             self._key = store.begin(self.episode_id, prompt, robot, belongs_to) if store is not None else None
             first = request.watched[0].step if request.watched else request.step or 0
             self._standing = Standing(False, first, warning)
-        self._instruction = prompt
+        self._instruction, self._begun, self._anew = prompt, True, False
         self._parts.metrics.episodes.labels("resumed" if stored else "begun").inc()
         log.info(
             "episode %s", "goes on" if stored else "begins", extra={"episode_id": self.episode_id, "prompt": prompt}

@@ -14,6 +14,7 @@ import numpy as np
 
 DTYPES = frozenset(["b1", "u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8"])
 MAX_ITEMS = 4096  # of one list or map: msgpack reserves memory for as many as a message claims
+NO_LIMIT = 2**31 - 1  # for what this package wrote itself
 MAX_DIMENSIONS = 8
 _ARRAY = {b"__ndarray__", b"data", b"dtype", b"shape"}
 _NUMBER = {b"__npgeneric__", b"data", b"dtype"}
@@ -29,16 +30,19 @@ def pack(message: Any) -> bytes:
     return msgpack.packb(message, default=_pack_numpy)  # type: ignore[return-value]
 
 
-def unpack(data: bytes, max_array_bytes: int) -> Any:
-    """What `pack` packed; arrays are read-only views of `data`. Raises WireError, and nothing else."""
+def unpack(data: bytes, max_array_bytes: int, max_items: int = MAX_ITEMS) -> Any:
+    """What `pack` packed; arrays are read-only views of `data`. Raises WireError, and nothing else.
+
+    max_items: of one list or map.
+    """
     try:
         return msgpack.unpackb(
             data,
             object_hook=lambda found: _unpack_numpy(found, max_array_bytes),
             ext_hook=_no_extension,
             strict_map_key=True,
-            max_array_len=MAX_ITEMS,
-            max_map_len=MAX_ITEMS,
+            max_array_len=max_items,
+            max_map_len=max_items,
             max_ext_len=0,
         )
     except WireError:

@@ -49,7 +49,10 @@ class MarkPlanner:
     Images of value 100 are slow, of 101 raise, of 102 end the process.
     """
 
-    def __init__(self, delay_s: float = 0.0):
+    def __init__(self, delay_s: float = 0.0, fault: str | None = None):
+        """fault: why it cannot be made."""
+        if fault is not None:
+            raise ValueError(fault)
         self._delay_s = delay_s
 
     def plan(self, snapshot: MemorySnapshot) -> Plan:
@@ -98,13 +101,14 @@ class StepPolicy:
 def small_models(
     planner: bool = True,
     planner_s: float = 0.0,
+    planner_fault: str | None = None,
     policy_s: float = 0.0,
     tasks: Sequence[str] = (),
     own_memory: str | None = None,
     cameras: Sequence[str] = CAMERAS,
     side: int = SIDE,
 ) -> Served:
-    make = partial(MarkPlanner, planner_s) if planner else None
+    make = partial(MarkPlanner, planner_s, planner_fault) if planner else None
     memory = replace(MEMORY, implementation=own_memory)
     robot = RobotSpec(tuple(cameras), (side, side), ROBOT.state_dim, ROBOT.action_dim)
     return Served(robot, StepPolicy(policy_s), make, memory, {"actor": "0" * 16}, KnownTasks(tuple(tasks)))

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from memory_bank.store import StoreFault
 from predimem.serving import wire
 from predimem.serving.engine import Engine
+from predimem.serving.refusal import Refusal
 from predimem.serving.sessions import Client
 from tests.serving.support import observe, settings, small_config, small_models
 
@@ -65,3 +67,23 @@ def test_an_episode_that_begins_again_under_its_name_gets_nothing_of_the_last_on
     np.testing.assert_array_equal(anew["actions"], [[-1, 0]] * 4)
     reply = ask_until(engine, 9, last["step"] + 1, lambda reply: reply["subtask"] != "")
     assert reply["subtask"] == "mark 9" and reply["keyframe_steps"] == []
+
+
+def test_a_reset_that_could_not_be_kept_is_made_up_for(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The old episode stays as it is, whatever the client sends next."""
+    ask_until(engine, 210, 0, lambda reply: len(reply["keyframe_steps"]) > 1)
+    store = engine.store
+    assert store is not None
+    old = store.find("a")
+    assert old is not None
+    with monkeypatch.context() as full:
+        full.setattr(store, "begin", _full_disk)
+        with pytest.raises(Refusal, match="internal"):
+            ask(engine, 9, step=0, reset=True)
+    reply = ask_until(engine, 9, 0, lambda reply: reply["subtask"] == "mark 9")
+    found = store.find("a")
+    assert found is not None and found.key != old.key and reply["keyframe_steps"] == [] and not reply["resumed"]
+
+
+def _full_disk(*_: Any) -> int:
+    raise StoreFault("the disk is full")

@@ -6,8 +6,10 @@ from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
+import pytest
 
 from predimem.core.types import Frame, MemorySnapshot, PastSession
+from predimem.serving import wire
 from predimem.serving.planner_wire import Job, JobReader, JobWriter
 
 PIXELS = 64 * 64 * 3
@@ -94,3 +96,24 @@ def test_what_is_to_come_and_what_is_over_cross_too():
     job = reader.read(writer.write(Job(upcoming=upcoming, forget=["a", "b"])))
     assert job.upcoming is not None and job.upcoming.keyframes[0].step == 1 and not job.upcoming.recent
     assert (list(job.asked), list(job.forget)) == ([], ["a", "b"])
+
+
+def test_long_memories_of_many_robots_cross_at_once_to_a_new_process():
+    writer, frames = JobWriter(), [frame(1)]
+    for first in range(2, 5000, 250):
+        tiny = np.zeros((1, 1, 3), np.uint8)
+        tiny.flags.writeable = False
+        frames += [Frame(step, step / 20, MappingProxyType({"cam": tiny.copy()})) for step in range(first, first + 250)]
+    assert len(frames) > wire.MAX_ITEMS
+    (got,) = JobReader().read(writer.write(Job(asked=[snapshot(frames[-1:], frames[:-1])]))).asked
+    assert len(got.keyframes) == len(frames) - 1
+
+
+def test_after_a_job_that_did_not_arrive_everything_is_sent_again():
+    writer, reader, frames = JobWriter(), JobReader(), [frame(1), frame(2)]
+    reader.read(writer.write(Job(asked=[snapshot(frames[:1], [])])))
+    with pytest.raises(wire.WireError):
+        reader.read(writer.write(Job(asked=[snapshot(frames, [])]))[:-1])
+    writer.reset()
+    (got,) = reader.read(writer.write(Job(asked=[snapshot(frames, [])]))).asked
+    assert [int(f.images["cam"][0, 0, 0]) for f in got.recent] == [1, 2] and len(reader.images) == 2

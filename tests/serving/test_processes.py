@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect as websocket
 
 from tests.processes import is_running
 from tests.serving.clients import connect, until
@@ -60,6 +61,23 @@ def test_sigterm_while_the_models_are_loaded(tmp_path: Path) -> None:
     with server_process(command, tmp_path / "serve.log") as server:  # it listens, and its planner is being started
         os.killpg(server.process.pid, signal.SIGTERM)
         assert server.process.wait(60) == 0 and server.faults() == []
+
+
+def test_a_client_that_waits_for_the_models_does_not_keep_the_server_from_ending(tmp_path: Path) -> None:
+    command = ["-m", "tests.serving.support", json.dumps([small_config(), {}])]
+    with server_process(command, tmp_path / "serve.log") as server:
+        with websocket(f"ws://127.0.0.1:{server.port}"):  # as openpi's, it waits for the metadata
+            os.killpg(server.process.pid, signal.SIGTERM)
+            assert server.process.wait(60) == 0 and server.faults() == []
+        assert "ready" not in [line["event"] for line in server.log()]
+
+
+def test_a_client_that_waits_learns_that_the_models_cannot_be_loaded(tmp_path: Path) -> None:
+    command = ["-m", "tests.serving.support", json.dumps([small_config(), {"planner_fault": "no such weights"}])]
+    with server_process(command, tmp_path / "serve.log") as server:
+        with websocket(f"ws://127.0.0.1:{server.port}") as client, pytest.raises(ConnectionClosed):
+            client.recv(60)
+        assert server.process.wait(60) != 0
 
 
 @pytest.mark.parametrize("how", ["crash", "kill", pytest.param("hang", marks=pytest.mark.slow)])

@@ -50,9 +50,10 @@ def live_image(engine: Engine, episode_id: str, run: str, step: int, camera: int
     session = _find(engine, episode_id)
     frame = session.frame(step) if session is not None and session.watch.run == run else None
     cameras = engine.served.robot.cameras
-    if frame is None or camera >= len(cameras):
-        return missing("not in memory any more")
-    return Page(200, "image/jpeg", jpeg(frame.images[cameras[camera]]), FOREVER)
+    image = None if frame is None or camera >= len(cameras) else frame.images.get(cameras[camera])
+    if image is None:
+        return missing("not in memory any more, or the robot did not send it")
+    return Page(200, "image/jpeg", jpeg(image), FOREVER)
 
 
 def own_memory(memory: MemoryConfig) -> str | None:

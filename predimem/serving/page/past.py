@@ -121,12 +121,11 @@ class Words:
         return self._places[text]
 
 
-def past_image(store: MemoryStore | None, key: int, step: int, camera: int) -> Page:
-    """camera: its place in alphabetical order."""
+def past_image(store: MemoryStore | None, key: int, step: int, camera: str) -> Page:
     try:
         if store is None:
             raise KeyError
-        return Page(200, "image/png", store.images.read(key, step, camera), FOREVER)
+        return Page(200, "image/png", store.image(key, step, camera), FOREVER)
     except KeyError:
         return missing("no such image")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from itertools import groupby
 from typing import Any
+from urllib.parse import quote
 
 from memory_bank.store import MemoryStore, Scope, StoredKeyframe
 from predimem.serving.engine import Engine
@@ -36,7 +37,9 @@ def robot(engine: Engine, name: str) -> Page:
 
 def plain(keyframe: StoredKeyframe) -> dict[str, Any]:
     """A keyframe for the page. images: the addresses of its images, in the order of `cameras`."""
-    addresses = [f"/page/past/{keyframe.key}/{keyframe.step}/{place}.png" for place in range(len(keyframe.cameras))]
+    addresses = [
+        f"/page/past/{keyframe.key}/{keyframe.step}/{quote(camera, safe='')}.png" for camera in keyframe.cameras
+    ]
     told = ("id", "episode_id", "robot", "session", "instruction", "step", "at_s", "subtask", "nominated", "cameras")
     return {name: getattr(keyframe, name) for name in told} | {"images": addresses}
 

@@ -34,7 +34,7 @@ _LIVE = re.compile(r"/page/live/([^/]+)\.json")
 _LIVE_IMAGE = re.compile(rf"/page/live/([^/]+)/([0-9a-f]{{8}})/{_NUMBER}/(\d)\.jpg")
 _LIVE_ROWS = re.compile(rf"/page/live/([^/]+)/([0-9a-f]{{8}})/from/{_NUMBER}")
 _PAST = re.compile(r"/page/past/([^/]+)\.json")
-_PAST_IMAGE = re.compile(rf"/page/past/{_NUMBER}/{_NUMBER}/(\d)\.png")
+_PAST_IMAGE = re.compile(rf"/page/past/{_NUMBER}/{_NUMBER}/([^/]+)\.png")
 _PAST_ROWS = re.compile(rf"/page/past/{_NUMBER}/trajectory")
 _RECORDING = re.compile(r"/page/past/([^/]+)\.rrd")
 _ROBOT = re.compile(r"/page/robots/([^/]+)\.json")
@@ -80,7 +80,7 @@ def _data(engine: Engine, path: str) -> Page | None:
     if asked := _PAST.fullmatch(path):
         return past_episode(engine, unquote(asked[1]))
     if asked := _PAST_IMAGE.fullmatch(path):
-        return past_image(engine.store, int(asked[1]), int(asked[2]), int(asked[3]))
+        return past_image(engine.store, int(asked[1]), int(asked[2]), unquote(asked[3]))
     if asked := _PAST_ROWS.fullmatch(path):
         return past_trajectory(engine.store, int(asked[1]))
     if asked := _RECORDING.fullmatch(path):

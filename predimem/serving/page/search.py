@@ -58,10 +58,10 @@ def search(engine: Engine, asked: str) -> Page:
 def _query(embedding: BackgroundEmbedding, camera: str, image: str) -> tuple[str, np.ndarray]:
     try:
         file = base64.urlsafe_b64decode(image + "=" * (-len(image) % 4))
-        with Image.open(io.BytesIO(file)) as opened:
+        with Image.open(io.BytesIO(file), formats=("JPEG", "PNG", "WEBP")) as opened:
             large = opened.width * opened.height > PIXELS
             pixels = None if large else np.asarray(opened.convert("RGB"))
-    except (UnidentifiedImageError, OSError, ValueError, Image.DecompressionBombError) as error:
+    except (UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise ValueError(f"image: expected a JPEG, PNG or WebP file as base64 ({error})") from None
     if pixels is None:
         raise ValueError(f"image: expected at most {PIXELS} pixels, got {opened.width} x {opened.height}")

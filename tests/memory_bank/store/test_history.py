@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from memory_bank.retrieval.from_store import history_of
+from memory_bank.store import open_store
+from memory_bank.store.embedding import embed_missing
 from predimem.core.types import Frame
 from tests.memory_bank.store.conftest import Open
-from tests.memory_bank.store.made_up import image, keyframe, play
+from tests.memory_bank.store.made_up import DIM, image, keyframe, play
 
 
 def test_the_episodes_of_a_robot_are_its_history(opened: Open) -> None:
@@ -50,3 +53,18 @@ def test_what_another_camera_saw_and_what_is_deleted_meanwhile_is_left_out(
 
     monkeypatch.setattr(store, "frame", deleted_before)
     assert [[f.step for f in session.frames] for session in history_of(store, "left").sessions] == [[5, 7]]
+
+
+def test_an_image_that_is_damaged_takes_its_step_along_and_nothing_else(tmp_path: Path) -> None:
+    store = open_store(tmp_path, sync=False)
+    key = play(store, "left/1", (3, 8), "put it away")
+    (file,) = tmp_path.glob(f"pictures/{key}/3-0.png")
+    file.write_bytes(file.read_bytes()[:40])
+    assert [[f.step for f in session.frames] for session in history_of(store, "left").sessions] == [[8]]
+    missing = store.without_embedding("another")
+    embedded = []
+    list(
+        embed_missing(store, missing, "another", lambda frames: embedded.extend(frames) or np.ones((len(frames), DIM)))
+    )
+    assert [frame.step for frame in embedded] == [8]
+    store.close()

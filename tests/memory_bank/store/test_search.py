@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memory_bank.store import MemoryStore, NewKeyframe, Scope, StoreError, open_store
+from memory_bank.store import MemoryStore, NewKeyframe, Scope, StoreError, approximate, open_store
 from memory_bank.store.exact import as_float32
 from memory_bank.store.search import FileSearcher
 from predimem.core.types import Frame
@@ -214,6 +214,21 @@ def test_an_index_that_is_damaged_or_of_what_was_deleted(many: MemoryStore, tmp_
     many.build_index()
     many.delete("left")
     assert not file.exists() and {name for name, _ in found(many, np.ones(DIM), 50)} == {"right/1"}
+
+
+@pytest.mark.needs("faiss")
+def test_an_index_that_is_being_made_while_something_is_deleted_is_given_up(
+    many: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = approximate.write_json
+
+    def deleted_before(path: Path, note: object) -> None:
+        many.delete("left")
+        write(path, note)
+
+    monkeypatch.setattr(approximate, "write_json", deleted_before)
+    assert many.build_index() == ["tower: something was deleted meanwhile, and the index with it"]
+    assert not list((tmp_path / "index/1").glob("ann.*"))
 
 
 @pytest.mark.needs("faiss")

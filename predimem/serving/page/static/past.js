@@ -121,7 +121,7 @@ export class PastView {
   }
 
   image(step, camera) {
-    return `/page/past/${this.episode.key}/${step}/${camera}.png`;
+    return `/page/past/${this.episode.key}/${step}/${encodeURIComponent(this.episode.cameras[camera])}.png`;
   }
 
   seek(step) {
