@@ -25,7 +25,7 @@ def check_snapshot(
     for name, expected in (("episode_id", episode_id), ("instruction", instruction), ("step", step)):
         if (came := getattr(snapshot, name)) != expected:
             raise MemoryFault(f"snapshot.{name} has to be {expected!r}, it is {came!r}")
-    for name in ("recent", "keyframes", "past_subtasks"):
+    for name in ("recent", "keyframes", "past_subtasks", "past_sessions"):
         if not isinstance(getattr(snapshot, name), tuple):
             raise MemoryFault(f"snapshot.{name} has to be a tuple, so that it cannot change later")
     _check_recent(snapshot, config)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import chain, compress, islice
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -59,8 +59,9 @@ class DatasetConfig:
     extra_probability: the share of replays that hold one keyframe too many.
     missing_probability: the probability of each keyframe to be forgotten.
     jitter_steps: each keyframe is early or late by up to so many steps.
-    lag_steps: a planner with a text memory names a subtask late by up to so many steps ...
-    early_steps: ... or early by up to so many; null: half as many.
+    lag_steps: a text memory has a subtask late by up to so many steps; 0: it is always one step late.
+    early_steps: with lag_steps, a text memory has a subtask early by up to so many steps; null: half of lag_steps,
+        rounded up.
     own_memory_probability: in this share of the replays, the memory holds what the planner that drove the episode
         nominated itself (metadata `nominated_steps`, where it is known) in place of the targets.
     nominate: the keyframes that the planner is taught to nominate. "annotated" are all that are annotated;
@@ -136,10 +137,14 @@ class DatasetConfig:
             raise ValueError(f"samples must be at least 1, got {self.samples}")
         if min(self.step_grid, self.samples_per_replay) < 1:
             raise ValueError("step_grid and samples_per_replay must be at least 1")
-        if min(self.lag_steps, self.early_steps or 0) < 0:
-            raise ValueError(
-                f"lag_steps and early_steps must be at least 0, got {self.lag_steps} and {self.early_steps}"
-            )
+        for name in (f.name for f in fields(self)):
+            value = getattr(self, name)
+            if (name.endswith("_probability") or name == "validation_fraction") and not 0 <= value <= 1:
+                raise ValueError(f"{name} must be from 0 to 1, got {value}")
+            if name.endswith("_steps") and (value or 0) < 0:
+                raise ValueError(f"{name} must be at least 0, got {value}")
+        if self.early_steps and not self.lag_steps:
+            raise ValueError("early_steps is for lag_steps above 0: a text memory that is never late is never early")
         if "*" not in self.phase_weights:
             raise ValueError("phase_weights needs the key '*' for the subtasks that it does not name")
         if self.counterfactual == "cue" and self.counterfactual_probability > 0 and self.cue_subtask is None:
@@ -263,9 +268,10 @@ class SampleMaker:
         if steps and rng.random() < config.late_probability:
             subtask = episode.subtask_at(steps[0])
             end = next(s.end for s in episode.subtasks if s.start <= steps[0] < s.end and s.label == subtask)
-            steps[0] = rng.randrange(steps[0], end)
+            steps[0] = on_grid([rng.randrange(steps[0], end)], config.step_grid, episode)[0]
         if rng.random() < config.extra_probability:
-            steps, back = [*steps, rng.randrange(len(episode))], [*back, 0]
+            steps += on_grid([rng.randrange(len(episode))], config.step_grid, episode)
+            back = [*back, 0]
         return [(max(step - n, 0), step) for step, n in zip(steps, back, strict=True)]
 
     def _back(self, episode: Episode, target: int) -> int:

@@ -130,7 +130,7 @@ class SqlSearcher(Searcher):
             rows = read(
                 f"SELECT v.keyframe, {distance} FROM embeddings v WHERE v.model = {int(model)} {within} "
                 f"ORDER BY {distance} LIMIT {int(k)}",
-                (packed, *values, packed) if within else (packed, packed),
+                (packed, *values, packed),
             )
         return [(keyframe, -negative) for keyframe, negative in rows]
 

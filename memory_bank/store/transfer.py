@@ -210,6 +210,9 @@ def _checked(path: Path) -> dict[str, Any]:
                 raise ValueError("its session.json is about something else")
             if about["version"] > VERSION:
                 raise ValueError(f"a newer predimem wrote it (version {about['version']}); update this one")
+            for name, kind in (("robot", str), ("session", str), ("began_s", int | float), ("notes", list)):
+                if not isinstance(about[name], kind):
+                    raise ValueError(f"{name} of another form")
             for place, one in enumerate(about["episodes"]):
                 for name, length in (("plans", PLAN), ("failures", FAILURE)):
                     if any(len(row) != len(length.split(", ")) for row in one[name]):

@@ -143,5 +143,5 @@ class PlannerWorker:
 
 def _alike(one: MemorySnapshot, other: MemorySnapshot) -> bool:
     """Whether they show the same; frames are compared by identity."""
-    names = ("episode_id", "instruction", "recent", "keyframes", "past_subtasks")
+    names = ("episode_id", "instruction", "recent", "keyframes", "past_subtasks", "past_sessions")
     return all(getattr(one, name) == getattr(other, name) for name in names)

@@ -60,7 +60,7 @@ def _read(path: Path, before: tuple[Path, ...]) -> dict[str, Any]:
         raise ConfigError(f"config file not found: {path}{extended} (those that come with PrediMem are in configs/)")
     try:
         data = yaml.safe_load(path.read_text()) or {}
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not valid YAML: {error}") from error
     if not isinstance(data, dict):
         raise ConfigError(f"{path}: expected a mapping, got a {type(data).__name__}")
@@ -97,7 +97,7 @@ def from_dict(cls: type[T], data: Any, where: str = "config") -> T:
     complete = getattr(cls, "complete_data", None)
     data = data if complete is None else complete(data)
     fields = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
-    unknown = sorted(set(data) - set(fields))
+    unknown = sorted(map(str, set(data) - set(fields)))
     if unknown:
         meant = did_you_mean(unknown[0], fields)
         raise ConfigError(f"{where}: unknown key {unknown[0]!r}; {cls.__name__} knows: {', '.join(fields)}{meant}")

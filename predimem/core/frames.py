@@ -138,6 +138,8 @@ class Frames:
 
     def __getitem__(self, index: Any) -> np.ndarray:
         if isinstance(index, tuple):
+            if index and (index[0] is Ellipsis or index[0] is None):
+                return np.asarray(self)[index]
             frames = self[index[0]]
             return frames[index[1:] if frames.ndim == 3 else (slice(None), *index[1:])]
         rows = self.rows[index]

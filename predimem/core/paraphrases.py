@@ -13,6 +13,7 @@ from pathlib import Path
 from predimem.core.config import ConfigError, read_yaml
 
 _PLACE = re.compile(r"\\\{(\w+)\\\}")  # a place for a word, such as {drawer}, in a text that `re.escape` has been over
+_FIELD = re.compile(r"\{(\w+)\}")
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,13 @@ def read_paraphrases(path: Path) -> dict[str, Paraphrased]:
     found = {}
     for task, entry in read_yaml(path).items():
         own = entry.get("paraphrases") if isinstance(entry, dict) else None
-        if not own or not all(isinstance(text, str) for text in (entry.get("original"), *own)):
-            raise ConfigError(f"{path}: expected the texts `original` and `paraphrases` of {task}, got {entry!r}")
+        if not isinstance(own, list) or not own or not all(isinstance(t, str) for t in (entry.get("original"), *own)):
+            raise ConfigError(
+                f"{path}: expected the text `original` and the list of texts `paraphrases` of {task}, got {entry!r}"
+            )
+        known = set(_FIELD.findall(entry["original"]))
+        for text in own:
+            if unknown := set(_FIELD.findall(text)) - known:
+                raise ConfigError(f"{path}: {task}: the original has no {{{unknown.pop()}}}, which is in {text!r}")
         found[task] = Paraphrased(entry["original"], tuple(own), path.name)
     return found

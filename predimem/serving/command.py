@@ -42,9 +42,9 @@ def serve_config(path: str | Path | None, given: Mapping[str, Any]) -> ServeConf
             *parents, last = name.split(".")
             place = data
             for parent in parents:
-                place = place.setdefault(parent, {})
+                place[parent] = place = dict(place.get(parent) or {})
             place[last] = value
-    data.setdefault("time", {}).setdefault("mode", "real")
+    data["time"] = {"mode": "real"} | (data.get("time") or {})
     if data.get("protocol") == "robomme":
         data = merged(robomme.DEFAULTS, data)
     return from_dict(ServeConfig, data, "options" if path is None else str(path))

@@ -9,6 +9,7 @@ import numpy as np
 
 import predimem
 from predimem.serving.config import ServeConfig
+from predimem.serving.request import FIELDS
 from predimem.serving.robot import Served
 
 PROTOCOL = 1  # raised when a field of a reply or of the metadata changes its meaning
@@ -43,16 +44,5 @@ def metadata(config: ServeConfig, served: Served) -> dict[str, Any]:
             "prompt_characters": config.limits.prompt_characters,
             "deadline_ms": config.limits.deadline_s * 1000,
         },
-        "optional_fields": [
-            "prompt",
-            "episode_id",
-            "robot_id",
-            "session_id",
-            "reset",
-            "step",
-            "executed",
-            "deadline_ms",
-            "done",
-            "success",
-        ],
+        "optional_fields": list(FIELDS),
     }

@@ -57,7 +57,13 @@ def check(frames: Frames, camera: str = "agentview") -> None:
     np.testing.assert_array_equal(list(frames), expected)
     for index in (3, -1, np.int64(6), slice(1, 6, 2), slice(None, None, -1), [5, 0, 5], np.arange(7) > 4, slice(2, 2)):
         np.testing.assert_array_equal(frames[index], expected[index])
-    for index in ((3, 2), (slice(None, None, 3), slice(None, None, 2), 1), ([1, 2], slice(1, 3))):
+    for index in (
+        (3, 2),
+        (slice(None, None, 3), slice(None, None, 2), 1),
+        ([1, 2], slice(1, 3)),
+        (..., 0),
+        (..., slice(2), 1),
+    ):
         np.testing.assert_array_equal(frames[index], expected[index])
     with pytest.raises(IndexError):
         frames[STEPS]

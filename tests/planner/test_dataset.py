@@ -102,6 +102,27 @@ def test_late_and_extra_keyframes(episodes):
     assert any(len(s.snapshot.keyframes) > 1 and s.snapshot.step < 8 for s in extra)
 
 
+def test_no_keyframe_leaves_the_grid(episodes):
+    """Nothing but the image may tell a superfluous or late keyframe from the others."""
+    config = replace(PLAIN, extra_probability=0.5, late_probability=0.5, step_grid=3)
+    samples = draw(episodes, config, count=200)
+    assert {frame.step % 3 for s in samples for frame in s.snapshot.keyframes} == {0}
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "message"),
+    [
+        ("counterfactual_probability", 30, "counterfactual_probability must be from 0 to 1, got 30"),
+        ("validation_fraction", 1.5, "validation_fraction must be from 0 to 1, got 1.5"),
+        ("jitter_steps", -3, "jitter_steps must be at least 0, got -3"),
+        ("early_steps", 5, "early_steps is for lag_steps above 0"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(setting, value, message):
+    with pytest.raises(ValueError, match=message):
+        replace(PLAIN, **{setting: value})
+
+
 def test_without_a_keyframe_bank_nothing_is_remembered(episodes):
     memory = replace(MEMORY, keyframes=False)
     assert all(
@@ -298,6 +319,12 @@ def test_other_words_need_a_file_and_its_form(episodes, tmp_path):
     with pytest.raises(ValueError, match="name their file in paraphrases"):
         replace(PLAIN, paraphrase_probability=0.5)
     words = tmp_path / "faulty.yaml"
-    words.write_text("Squares-v0: [Do it.]\n")
-    with pytest.raises(ConfigError, match="expected the texts `original` and `paraphrases` of Squares-v0"):
-        draw(episodes, replace(PLAIN, paraphrases=str(words), paraphrase_probability=0.5))
+    for text, message in (
+        ("Squares-v0: [Do it.]", "expected the text `original` and the list of texts `paraphrases` of Squares-v0"),
+        ("Squares-v0: {original: Go., paraphrases: do this}", "and the list of texts `paraphrases` of Squares-v0"),
+        ("Squares-v0: {original: 'Open {a}.', paraphrases: ['Do {b}.']}", "the original has no {b}, which is in"),
+    ):
+        words.write_text(text)
+        read_paraphrases.cache_clear()
+        with pytest.raises(ConfigError, match=message):
+            draw(episodes, replace(PLAIN, paraphrases=str(words), paraphrase_probability=0.5))

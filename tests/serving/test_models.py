@@ -101,6 +101,20 @@ def test_the_shipped_config_is_the_default() -> None:
     assert serve_config(ROOT / "configs/serve.yaml", {}) == serve_config(None, {})
 
 
+def test_an_empty_section_says_nothing_and_a_list_is_no_config(tmp_path: Path) -> None:
+    from predimem.serving.command import serve_config
+
+    path = tmp_path / "serve.yaml"
+    path.write_text("time:\nmodels:\n")
+    with pytest.raises(ConfigError, match="models: expected a mapping for ModelsConfig, got NoneType"):
+        serve_config(path, {})
+    path.write_text("state:\n")
+    assert serve_config(path, {"state.dir": "here"}).state.dir == "here"
+    path.write_text("- port: 1")
+    with pytest.raises(ConfigError, match="expected a mapping, got a list"):
+        serve_config(path, {})
+
+
 def test_the_shipped_configs_have_every_setting() -> None:
     planner_server = to_dict(PlannerServerConfig("planner", port=8100))
     del planner_server["folder"]

@@ -25,7 +25,7 @@ from predimem.core.types import Plan, Tick
 from predimem.serving.page.past import history
 from predimem.serving.page.routes import POLICY, shell
 from predimem.serving.watch import ANSWERS, SPANS, EpisodeWatch
-from tests.serving.support import ServerProcess, observe, small_server
+from tests.serving.support import CAMERAS, ServerProcess, observe, small_server
 
 KEY = "a key of sixteen+ characters, é"
 ID = "robot-7/../2041"
@@ -131,10 +131,11 @@ def test_a_kept_episode(server: ServerProcess) -> None:
     past = ask(server, f"/page/past/{ADDRESS}.json")
     assert [label for _, label in past["spans"]] == ["mark 7", "mark 210", "mark 8"]
     assert past["keyframes"][-1][1] == live["keyframes"] and set(live["keyframes"]) <= set(past["images"])
-    status, headers, body = fetch(server, f"/page/past/{past['key']}/{live['keyframes'][0]}/0.png")
+    status, headers, body = fetch(server, f"/page/past/{past['key']}/{live['keyframes'][0]}/{CAMERAS[0]}.png")
     assert (status, headers["Content-Type"]) == (200, "image/png") and "immutable" in headers["Cache-Control"]
     assert np.asarray(Image.open(io.BytesIO(body)))[0, 0, 0] == 210
-    assert fetch(server, f"/page/past/{past['key']}/999999/0.png")[0] == 404
+    assert fetch(server, f"/page/past/{past['key']}/999999/{CAMERAS[0]}.png")[0] == 404
+    assert fetch(server, f"/page/past/{past['key']}/{live['keyframes'][0]}/no_such_camera.png")[0] == 404
 
 
 def test_a_key_is_needed_for_data_alone(tmp_path: Path) -> None:

@@ -103,6 +103,8 @@ def test_what_is_no_such_file_changes_nothing(opened: Open, tmp_path: Path) -> N
         {"embeddings/0/0.npy": b"no array"},
         {"session.json": b"[]"},
         {"session.json": json.dumps(about | {"version": 2}).encode()},
+        {"session.json": json.dumps({name: part for name, part in about.items() if name != "notes"}).encode()},
+        {"session.json": json.dumps(about | {"robot": 7}).encode()},
         {"session.json": json.dumps(about | {"episodes": [about["episodes"][0] | {"plans": [[1]]}]}).encode()},
     ]
     before = store.robots()
