@@ -49,7 +49,7 @@ class UniformFrames:
             self._held, self._stride_steps = self._held[::2], 2 * self._stride_steps
 
     def nominate(self, steps: Iterable[int]) -> None:
-        """The clock decides."""
+        """Ignored: which frames are kept follows from their steps alone."""
 
     def snapshot(self) -> MemorySnapshot:
         """Raises ValueError before the first observation."""

@@ -44,7 +44,7 @@ def edited_from(episode: Episode) -> set[tuple[str, int]]:
 
 
 def by_task(episodes: Sequence[Episode]) -> dict[str, list[Episode]]:
-    """In their order."""
+    """Task -> its episodes, both in the order in which they come."""
     groups: dict[str, list[Episode]] = {}
     for episode in episodes:
         groups.setdefault(episode.task, []).append(episode)

@@ -67,7 +67,7 @@ def _refuse_others(tensors: Mapping[str, Stored], source: Path) -> None:
 
 
 def _gemma(shapes: Shapes, part: str) -> GemmaConfig:
-    """Gemma models of π0.5 have one head of keys and values, so that its width is theirs."""
+    """The keys and values of π0.5's Gemma models have one head, whose width is therefore that of their projections."""
     layer = f"{part}layers.0."
     mlp_dim, width = shapes[f"{layer}mlp.gate_proj.weight"]
     head_dim = shapes[f"{layer}self_attn.k_proj.weight"][0]

@@ -36,9 +36,12 @@ class AnyGraspUnavailable(SetupError, RuntimeError):
 
 @dataclass(frozen=True)
 class AnyGraspConfig:
-    """sdk_dir: the folder with `gsnet*.so` and `license/`; empty where Python finds `gsnet` without. checkpoint: its
+    """Where the AnyGrasp SDK is, and how its grasps are chosen.
+
+    sdk_dir: the folder with `gsnet*.so` and `license/`; empty where Python finds `gsnet` without. checkpoint: its
     weights, a path, or a name in sdk_dir. gripper_height_m: of the fingers, across the closing direction.
-    approach_rad: the approach is within this angle of straight down. dense, collision_detection: the SDK's own."""
+    approach_rad: the approach is within this angle of straight down. dense, collision_detection: the SDK's own.
+    """
 
     sdk_dir: str = ""
     checkpoint: str = "log/checkpoint_detection.tar"
@@ -50,6 +53,8 @@ class AnyGraspConfig:
 
 
 class AnyGraspDetector:
+    """Finds grasps in a point cloud with the AnyGrasp SDK, which needs a licence and its checkpoint."""
+
     def __init__(self, config: AnyGraspConfig):
         """Loads the library and its weights. Raises AnyGraspUnavailable where that does not work."""
         self._config = config

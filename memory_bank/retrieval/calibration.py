@@ -40,6 +40,7 @@ def outcome(case: Case, matches: Sequence[Match], gate: Gate) -> Outcome:
 
 
 def count(cases: Iterable[Case], gate: Gate) -> Counter[Outcome]:
+    """How many cases have which outcome with this gate."""
     return Counter(outcome(case, rank(case.history, case.view, case.instruction, gate), gate) for case in cases)
 
 

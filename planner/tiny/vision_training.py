@@ -60,6 +60,12 @@ class CellReadout(nn.Module):
 
 
 class TowerTrainer:
+    """Trains a vision tower together with its readouts, and goes on from its checkpoint in `folder`.
+
+    targets: what the readouts of frames have to say; labels: of each frame's timestep; scenes: drawn ones, for training
+    and held out.
+    """
+
     def __init__(
         self, tower, readouts, image_processor, targets, config: VisionConfig, folder: Path, labels=None, scenes=None
     ):
@@ -144,7 +150,7 @@ class TowerTrainer:
         return readout
 
     def scene_report(self, limit: int | None = None) -> dict[str, Any]:
-        """Of the held-out scenes, or of the first `limit` timesteps, spread evenly."""
+        """Of the held-out scenes, or of about `limit` of their timesteps, spread evenly."""
         assert self.scenes is not None
         scenes = self.scenes[1].every(max(1, len(self.scenes[1].labels) // limit) if limit else 1)
         features = timestep_features(self.tower, self.image_processor, scenes.images, scenes.labels.cameras)

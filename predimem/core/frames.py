@@ -21,7 +21,8 @@ CACHED_IMAGES = 64  # decoded, in each process, over all episodes: 13 MB at 256 
 
 
 class EpisodeError(ValueError):
-    """A file that is not a whole, unaltered episode of a version that this code reads."""
+    """Episodes that cannot be used: a file that is not whole or of another version, a folder without any, images or
+    annotations that do not fit the rest."""
 
 
 class Images(Protocol):

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 class PlannerServerConfig:
     """folder: the exported planner; its name is what the model is called.
     host, port: where to listen; port 0 is any free one.
+    placement: the device and the precision. caches: what the planner remembers between answers. torch_threads: CPU
+    threads of its passes. batches: how requests of several robots are put together.
     waiting: requests that may wait; more are refused with status 429.
     timeout_s: a request that waits for longer is refused with status 503.
     body_mb: of a request, in MiB.

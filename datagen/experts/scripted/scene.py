@@ -17,7 +17,7 @@ TcpPose = tuple[np.ndarray, np.ndarray]  # position [3] in m and rotation [3, 3]
 
 @dataclass(frozen=True)
 class Extent:
-    """half_m: half the size along the object's own axes. round: about its z axis."""
+    """The size of an object. half_m: half of it along the object's own axes. round: about its z axis."""
 
     half_m: tuple[float, float, float]
     round: bool = False

@@ -51,10 +51,15 @@ class Subtask:
 
 
 def pick(label: str, object: str, memory: Memory | None = None) -> Subtask:
+    """Done when the gripper holds the object above where it lay.
+
+    memory, of all subtasks: what has to be remembered to know that this one is due; None where it can be seen.
+    """
     return Subtask(label, Skill.MOVE, object, Held(object), object, memory)
 
 
 def place(label: str, object: str, target: str, memory: Memory | None = None, upright: bool = False) -> Subtask:
+    """Done when the object lies or stands in the place and was let go. upright: it has to stand."""
     return Subtask(label, Skill.PLACE, target, Placed(object, target, upright), object, memory)
 
 
@@ -64,10 +69,12 @@ def pour(label: str, object: str, target: str, times: int, memory: Memory | None
 
 
 def open_joint(label: str, joint: str, memory: Memory | None = None) -> Subtask:
+    """Done when a drawer or the microwave's door is open wide enough."""
     return Subtask(label, Skill.OPEN, joint, Opened(joint), memory=memory)
 
 
 def close_joint(label: str, joint: str, memory: Memory | None = None) -> Subtask:
+    """Done when a drawer or the microwave's door is shut."""
     return Subtask(label, Skill.CLOSE, joint, Closed(joint), memory=memory)
 
 

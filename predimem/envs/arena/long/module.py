@@ -23,7 +23,9 @@ class Part:
 
 @dataclass(frozen=True)
 class Module:
-    """remember: what has to be remembered, each thing in a few words.
+    """One building block of a long task: what is to be done, and what has to be remembered for it.
+
+    remember: what has to be remembered, each thing in a few words.
 
     before, after: the parts before and after the pause.
     free: the part that can be on either side of the pause.

@@ -29,7 +29,10 @@ Rng = np.random.Generator
 
 @dataclass(frozen=True)
 class Template:
-    """modules: from random numbers to the modules of one composition, always with as many subtasks."""
+    """A kind of long task, of which each index gives a composition.
+
+    modules: from random numbers to the modules of one composition, always with as many subtasks.
+    """
 
     number: int
     title: str

@@ -15,8 +15,11 @@ from predimem.envs.arena.robot.arm import DELTA_M, DELTA_RAD, Arm
 
 
 class Driver:
-    """env: an `ArenaEnv` of one world with the control mode `pd_joint_pos`, after each of whose resets a new one is
-    made. arm: for reading."""
+    """Turns actions of `pd_ee_delta_pose` into joint targets, as inverse kinematics of one's own.
+
+    env: an `ArenaEnv` of one world with the control mode `pd_joint_pos`, after each of whose resets a new one is
+    made. arm: for reading.
+    """
 
     def __init__(self, env: Any):
         if env.control_mode != "pd_joint_pos":

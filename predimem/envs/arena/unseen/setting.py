@@ -62,7 +62,9 @@ AS_BUILT = Style()
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """instruction: what the robot is told; empty: what its variant of the task says.
+    """What one episode looks like and is told, where it may differ from the arena of the training.
+
+    instruction: what the robot is told; empty: what its variant of the task says.
 
     styles: thing (an object, a fixture or `ROOM`) -> its style; whatever is not named is as built.
     distractors: name (of `objects.DISTRACTORS`) -> where it stands.
