@@ -2,8 +2,9 @@
 
 A second gate, `gate-views.json`, goes by views alone, as they are compared after a learned projection.
 
-The recall planner and both gates are made from sessions of training seeds. The frozen tower embeds each frame once; examples are then drawn by the
-benchmark's own `draw`, so that the planner learns under all memories which are compared, with one set of weights.
+The recall planner and both gates are made from sessions of training seeds. The frozen tower embeds each frame once;
+examples are then drawn by the benchmark's own `draw`, so that the planner learns under all memories which are compared,
+with one set of weights.
 """
 
 from __future__ import annotations
