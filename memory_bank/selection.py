@@ -6,7 +6,7 @@ it was nominated, so a frame that the planner insists on wins its cluster.
 
 The clusters are kept as they grow, because a tick must not cost more late in an episode than early.
 For that a cluster is sealed once its first nomination is `max_span_steps` old: later nominations
-nearby open a new cluster.
+behind it open a new cluster, and the bank drops those within it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from memory_bank import MemoryBank, MemoryConfig
 from predimem.core.types import Observation
@@ -190,3 +192,16 @@ def test_what_is_upcoming_is_the_next_snapshot_without_what_is_still_to_come():
                 assert upcoming.keyframes == snapshot.keyframes[: len(upcoming.keyframes)]
             foreseen[step + steps] = (bank.upcoming(steps), step)
         assert any(upcoming.keyframes for upcoming, _ in foreseen.values())
+
+
+@given(st.lists(st.tuples(st.integers(1, 9), st.lists(st.integers(0, 31), min_size=1, max_size=4)), max_size=40))
+def test_keyframes_are_in_order_and_none_is_there_twice(ticks):
+    """Also where nominations come late, and join to clusters that span the whole history."""
+    bank, now = MemoryBank(MemoryConfig(recent_window=2, cluster_gap_steps=6, history_steps=32)), -1
+    bank.reset("e", "do it")
+    for steps, back in ticks:
+        for _ in range(steps):
+            now += 1
+            bank.observe(observation(now))
+        bank.nominate([max(now - n, 0) for n in back])
+        assert list(bank.keyframe_steps) == sorted(set(bank.keyframe_steps))
