@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,9 +20,12 @@ from predimem.core.config import to_dict
 from predimem.core.jsonl import JsonLines
 from predimem.core.progress import Bar
 from predimem.core.seeds import refuse_training_seeds
+from predimem.jobs.pool import JobQueue, Pool, WorkerError
+from predimem.jobs.processes import Processes
 from predimem.jobs.tasks import Job
 
-_WORKERS: list[ActorDataWorker] = []  # that of this process
+ATTEMPTS = 3  # that many workers may die while they play a roll-out
+TIMEOUT_S = 1800.0
 
 
 def play_skills(
@@ -43,20 +44,21 @@ def play_skills(
     make_policy: who acts, whatever policy the config names; None replays label chunks, without noise, each open loop
     until the next look: the check that labels mean what they say. actor: what tells its attempts from another's, such
     as the weights' hash.
-    workers: processes of simulators.
-    Raises ValueError for training seeds, and where `out` holds attempts of another actor or config.
+    workers: processes of simulators; what they print is in workers.log beside `out`.
+    Raises ValueError for training seeds, and where `out` holds attempts of another actor or config. Raises WorkerError
+    where a roll-out cannot be played; the same call goes on when that is mended.
     """
     refuse_training_seeds(first_seed, config.episodes, "skills")
     config = replace(config, policy=None, expert_share=0.0, expert_labels=("*",))
-    ids = {name: task.task_id for name, task in config.tasks_by_name().items()}
-    jobs = [Job(name, seed) for name in ids for seed in range(first_seed, first_seed + config.episodes)]
+    seeds = range(first_seed, first_seed + config.episodes)
+    jobs = [Job(name, seed) for name in config.tasks_by_name() for seed in seeds]
     settings = {k: v for k, v in to_dict(config).items() if k not in config.may_differ}
     told = json.loads(json.dumps({"actor": actor} | settings))  # as it comes back from the file
     with closing(JsonLines(out)) as lines:
         done = _played(lines, told, out)
         left = [job for job in jobs if job not in done]
         with Bar(len(jobs), "roll-outs", "skills", len(jobs) - len(left), at_once=workers, shown=progress) as bar:
-            for job, attempts in _play_all(left, ids, config, make_policy, workers):
+            for job, attempts in _play_all(left, config, make_policy, workers, out.parent):
                 lines.append({"task": job.task, "seed": job.seed, "attempts": attempts})
                 done[job] = attempts
                 bar.add()
@@ -94,33 +96,40 @@ def _played(lines: JsonLines, told: dict[str, Any], out: Path) -> dict[Job, list
     return {Job(line["task"], line["seed"]): line["attempts"] for line in rest}
 
 
+class _Handler:
+    """Plays roll-outs in a process of its own (`predimem.jobs.pool.JobHandler`)."""
+
+    def __init__(self, config: ActorDataConfig, make_policy: MakePolicy | None):
+        self._worker = ActorDataWorker(config, make_policy)
+        self._ids = {name: task.task_id for name, task in config.tasks_by_name().items()}
+
+    def greeting(self) -> None:
+        return None
+
+    def do(self, job: Job) -> list[dict[str, Any]]:
+        return attempts_of(self._worker.rollout(job, np.random.default_rng([job.seed, self._ids[job.task]])))
+
+    def close(self) -> None:
+        self._worker.close()
+
+
 def _play_all(
-    jobs: Sequence[Job], ids: dict[str, int], config: ActorDataConfig, make_policy: MakePolicy | None, workers: int
+    jobs: Sequence[Job], config: ActorDataConfig, make_policy: MakePolicy | None, workers: int, logs: Path
 ) -> Iterator[tuple[Job, list[dict[str, Any]]]]:
-    if not jobs:
-        return
-    spawn = multiprocessing.get_context("spawn")
-    begin = partial(_begin, config.for_workers(), make_policy)
-    with _interruptible(ProcessPoolExecutor(workers, mp_context=spawn, initializer=begin)) as pool:
-        playing = {pool.submit(_play, job, ids[job.task]): job for job in jobs}
-        for future in as_completed(playing):
-            yield playing[future], future.result()
-
-
-@contextmanager
-def _interruptible(pool: ProcessPoolExecutor) -> Iterator[ProcessPoolExecutor]:
-    """After an error or Ctrl-C nothing new is begun."""
+    """Raises WorkerError where a roll-out ends in an exception, or its workers die again and again."""
+    make_handler = partial(_Handler, config.for_workers(), make_policy)
+    pool, queue = Pool(Processes(make_handler, logs), workers, TIMEOUT_S), JobQueue(jobs)
+    deaths: Counter[Job] = Counter()
     try:
-        yield pool
+        for reply in pool.run(queue):
+            if reply.kind == "done":
+                yield reply.job, reply.value
+                continue
+            deaths[reply.job] += 1
+            if reply.kind == "raised" or deaths[reply.job] == ATTEMPTS:
+                raise WorkerError(f"{reply.job} ended in an error, which is no failure of the actor: {reply.value}")
+            queue.put_back(reply.job)
     except BaseException:
-        pool.shutdown(cancel_futures=True)
+        pool.close(kill=True)
         raise
-    pool.shutdown()
-
-
-def _begin(config: ActorDataConfig, make_policy: MakePolicy | None) -> None:
-    _WORKERS.append(ActorDataWorker(config, make_policy))
-
-
-def _play(job: Job, task_id: int) -> list[dict[str, Any]]:
-    return attempts_of(_WORKERS[0].rollout(job, np.random.default_rng([job.seed, task_id])))
+    pool.close()

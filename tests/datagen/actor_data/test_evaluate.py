@@ -7,6 +7,8 @@ import pytest
 
 from datagen.actor_data.config import ActorDataConfig
 from datagen.actor_data.evaluate import counts, play_skills
+from predimem.core.types import ActionChunk, Observation
+from predimem.jobs.pool import WorkerError
 
 CONFIG = ActorDataConfig(
     tasks=("18",), skills=("Move",), image_px=32, chunk_steps=8, execute_steps=4, chain_share=0.0, noise=0.0, episodes=1
@@ -45,3 +47,16 @@ def test_a_half_written_line_is_played_again(tmp_path: Path) -> None:
 def test_training_seeds_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="skills: seeds 20000"):
         play_skills(CONFIG, 20_000, tmp_path / "skills.jsonl")
+
+
+class FaultyPolicy:
+    def infer(self, observation: Observation, subtask: str) -> ActionChunk:
+        raise ZeroDivisionError("no chunk")
+
+
+@pytest.mark.slow
+def test_a_crash_is_no_failure_of_the_actor(tmp_path: Path) -> None:
+    out = tmp_path / "skills.jsonl"
+    with pytest.raises(WorkerError, match=r"seed 900000 ended in an error, .* ZeroDivisionError: no chunk"):
+        play_skills(CONFIG, 900_000, out, FaultyPolicy, "faulty", progress=False)
+    assert len(out.read_text().splitlines()) == 1  # what is played, and no roll-out
