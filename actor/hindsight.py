@@ -44,7 +44,8 @@ class HindsightConfig:
     def check_commands(self, episodes: Sequence[Episode]) -> None:
         """Raises ValueError if the gripper's commands vary and never change their sign, as an opening in m does.
 
-        Two values, one of which is 0, do change it.
+        Commands that take two values alone, one of them 0, are accepted as well. Others that reach 0 and never pass it
+        are refused.
         """
         commands = np.concatenate([episode.actions[:, self.gripper] for episode in episodes])
         low, high = float(commands.min()), float(commands.max())

@@ -15,7 +15,8 @@ class MemoryConfig:
     recent_window: how many timesteps the recent window has (RoboMemArena: W = 5).
     keyframe_capacity: how many keyframes are kept; when the bank is full, the oldest one goes. None sets no limit.
     cluster_gap_steps: nominations that are no further apart are one event (RoboMemArena's reference runtime: 6).
-    history_steps: of the last so many observations a frame can still be nominated.
+    history_steps: a frame can be nominated as long as it is among so many last observations; a cluster of nominations
+        is settled when its first step is so many control steps old.
     keyframes: False is the ablation without a keyframe bank.
     recent_stride_steps: the control steps from one timestep of the window to the next. At 20 Hz five consecutive frames
         span a quarter of a second, in which nothing ends. A long window of sparse frames without keyframes is the

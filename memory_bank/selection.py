@@ -5,8 +5,8 @@ when a chain of nominations with gaps of at most `gap_steps` joins them. A step 
 it was nominated, so a frame that the planner insists on wins its cluster.
 
 The clusters are kept as they grow, because a tick must not cost more late in an episode than early.
-For that a cluster is sealed once its first nomination is `max_span_steps` old: later nominations
-behind it open a new cluster, and the bank drops those within it.
+For that a cluster is sealed once its first nomination is `max_span_steps` old: nominations of
+later steps open a new cluster, and the bank drops those of steps up to its last one.
 """
 
 from __future__ import annotations

@@ -268,7 +268,7 @@ class SampleMaker:
         if steps and rng.random() < config.late_probability:
             subtask = episode.subtask_at(steps[0])
             end = next(s.end for s in episode.subtasks if s.start <= steps[0] < s.end and s.label == subtask)
-            steps[0] = on_grid([rng.randrange(steps[0], end)], config.step_grid, episode)[0]
+            steps[0] = rng.randrange(steps[0], end, config.step_grid)
         if rng.random() < config.extra_probability:
             steps += on_grid([rng.randrange(len(episode))], config.step_grid, episode)
             back = [*back, 0]

@@ -119,7 +119,9 @@ class DaggerConfig:
         if self.expert_episodes < 0:
             raise ValueError(f"dagger.expert_episodes must be at least 0, got {self.expert_episodes}")
         if self.expert_episodes and not self.rounds:
-            raise ValueError("dagger.expert_episodes are played where there are rounds; dagger.rounds is 0")
+            raise ValueError(
+                "dagger.expert_episodes are played where there are rounds: set it to 0, as dagger.rounds is"
+            )
         for name in ("episodes", "steps"):
             if getattr(self, name) < 1:
                 raise ValueError(f"dagger.{name} must be at least 1, got {getattr(self, name)}")

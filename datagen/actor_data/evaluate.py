@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -21,11 +22,11 @@ from predimem.core.jsonl import JsonLines
 from predimem.core.progress import Bar
 from predimem.core.seeds import refuse_training_seeds
 from predimem.jobs.pool import JobQueue, Pool, WorkerError
-from predimem.jobs.processes import Processes
+from predimem.jobs.processes import LOG, Processes
 from predimem.jobs.tasks import Job
 
 ATTEMPTS = 3  # that many workers may die while they play a roll-out
-TIMEOUT_S = 1800.0
+TIMEOUT_S = 4 * 3600.0  # a roll-out takes minutes, with a large actor on a CPU perhaps an hour
 
 
 def play_skills(
@@ -46,7 +47,8 @@ def play_skills(
     as the weights' hash.
     workers: processes of simulators; what they print is in workers.log beside `out`.
     Raises ValueError for training seeds, and where `out` holds attempts of another actor or config. Raises WorkerError
-    where a roll-out cannot be played; the same call goes on when that is mended.
+    where a roll-out cannot be played, and SetupError or OSError for missing weights or a full disk; when that is mended,
+    the same call goes on.
     """
     refuse_training_seeds(first_seed, config.episodes, "skills")
     config = replace(config, policy=None, expert_share=0.0, expert_labels=("*",))
@@ -118,7 +120,7 @@ def _play_all(
 ) -> Iterator[tuple[Job, list[dict[str, Any]]]]:
     """Raises WorkerError where a roll-out ends in an exception, or its workers die again and again."""
     make_handler = partial(_Handler, config.for_workers(), make_policy)
-    pool, queue = Pool(Processes(make_handler, logs), workers, TIMEOUT_S), JobQueue(jobs)
+    pool, queue = Pool(Processes(make_handler, logs), workers, TIMEOUT_S, ATTEMPTS), JobQueue(jobs)
     deaths: Counter[Job] = Counter()
     try:
         for reply in pool.run(queue):
@@ -126,8 +128,13 @@ def _play_all(
                 yield reply.job, reply.value
                 continue
             deaths[reply.job] += 1
-            if reply.kind == "raised" or deaths[reply.job] == ATTEMPTS:
-                raise WorkerError(f"{reply.job} ended in an error, which is no failure of the actor: {reply.value}")
+            if reply.kind == "raised":
+                print(reply.value, file=sys.stderr)
+                what = reply.value.splitlines()[0]
+                raise WorkerError(f"{reply.job} ended in an error, which is no failure of the actor: {what}")
+            if deaths[reply.job] == ATTEMPTS:
+                hint = f"{logs / LOG} may say why"
+                raise WorkerError(f"{reply.job}: {ATTEMPTS} workers died, the last one {reply.value}; {hint}")
             queue.put_back(reply.job)
     except BaseException:
         pool.close(kill=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ExecutionConfig:
-    """How often the executor tries. attempts: at most so often for each step. Raises ValueError below 1."""
+    """How often the executor tries a step. attempts: at most so often. Raises ValueError below 1."""
 
     attempts: int = 3
 

@@ -21,11 +21,12 @@ def embed_missing(
     model: str,
     embed: Callable[[Sequence[Frame]], np.ndarray],
     fits: Callable[[StoredKeyframe, Frame], bool] = lambda keyframe, frame: True,
+    damaged: Callable[[StoredKeyframe], object] = lambda keyframe: None,
 ) -> Iterator[int]:
     """Add embeddings to keyframes; after each batch, how many it had. What is done stays done.
 
     embed: F frames -> float [F, D]. A keyframe that is deleted meanwhile is left out, and so is one that does
-    not fit or whose file is damaged.
+    not fit or whose file is damaged; of the latter `damaged` is told.
     """
     for start in range(0, len(keyframes), BATCH):
         batch, frames = keyframes[start : start + BATCH], {}
@@ -36,6 +37,7 @@ def embed_missing(
                 continue
             except DamagedImage as error:
                 log.warning("step %d of %s gets no embedding: %s", keyframe.step, keyframe.episode_id, error)
+                damaged(keyframe)
                 continue
             if fits(keyframe, frame):
                 frames[keyframe.id] = frame

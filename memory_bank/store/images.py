@@ -157,7 +157,7 @@ def from_png(png: bytes) -> np.ndarray:
     try:
         with Image.open(io.BytesIO(png), formats=("PNG",)) as image:
             return np.array(image.convert("RGB"))
-    except (OSError, SyntaxError) as error:
+    except (OSError, SyntaxError, ValueError) as error:
         raise DamagedImage(f"an image of the memory store cannot be read: {error}") from error
 
 

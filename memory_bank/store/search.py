@@ -88,7 +88,7 @@ class FileSearcher(Searcher):
         seconds = approximate.build(view)
         if vectors.current().head.deletions != view.head.deletions:
             approximate.remove()
-            return "something was deleted meanwhile, and the index with it"
+            return "something was deleted meanwhile, and the index with it; make it again"
         return f"{len(view)} embeddings indexed in {seconds:.0f} s"
 
     def forget(self) -> None:

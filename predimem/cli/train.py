@@ -288,7 +288,9 @@ def train_actor(
         return
     together = processes_wanted(recipe.device, processes)
     if recipe.dagger.rounds and together > 1:
-        raise ValueError("rounds of DAgger are trained by one process: say --processes 1, or dagger: {rounds: 0}")
+        raise ValueError(
+            "rounds of DAgger are trained by one process: say --processes 1, or dagger: {rounds: 0, expert_episodes: 0}"
+        )
     if together > 1 and not is_launched():
         raise typer.Exit(launch(together, sys.argv[1:]))
     try:

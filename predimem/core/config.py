@@ -59,9 +59,11 @@ def _read(path: Path, before: tuple[Path, ...]) -> dict[str, Any]:
         extended = f", which {before[-1]} extends" if before else ""
         raise ConfigError(f"config file not found: {path}{extended} (those that come with PrediMem are in configs/)")
     try:
-        data = yaml.safe_load(path.read_text()) or {}
+        data = yaml.safe_load(path.read_text())
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not valid YAML: {error}") from error
+    if data is None:
+        return {}
     if not isinstance(data, dict):
         raise ConfigError(f"{path}: expected a mapping, got a {type(data).__name__}")
     if "extends" not in data:

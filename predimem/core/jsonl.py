@@ -22,9 +22,11 @@ class JsonLines:
         self._file = path.open("ab+", buffering=0)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+        except OSError as error:
             self._file.close()
-            raise FileInUse(f"{path} is being written by another process") from error
+            if isinstance(error, BlockingIOError):
+                raise FileInUse(f"{path} is being written by another process") from error
+            raise OSError(error.errno, error.strerror, str(path)) from error
 
     def read(self) -> list[dict[str, Any]]:
         """Every line. A last one that was cut short is removed; any other damage raises ValueError."""

@@ -233,46 +233,45 @@ class Pool:
         worker.handle.end(kill=True)
 
     def _receive(self, timeout_s: float = 1.0) -> Iterator[Reply[Any]]:
-        """What has come meanwhile. A fault of one worker is raised after what the others have done."""
+        """What has come meanwhile. Faults are raised after what the other workers have done, the first of them."""
         faults: list[Exception] = []
         ready = self._backend.wait([w.handle for w in self._workers], timeout_s)
+        late = [w for w in self._workers if w.overdue and w.handle not in ready]  # before the time that replies take
         for worker in [w for w in self._workers if w.handle in ready]:
             try:
                 kind, value = worker.handle.receive()
             except WorkerGone as gone:
-                yield from self._bury(worker, f"died ({gone})")
+                yield from self._bury(worker, f"died ({gone})", faults)
                 continue
             if kind in ("unfit", "broken"):
                 faults.append(value if kind == "unfit" else WorkerError(f"a worker could not be built:\n{value}"))
                 continue
             job, worker.built, worker.job, worker.deadline_s = worker.job, True, None, None
             if kind == "built":
-                self._greet(value)
+                self._greet(value, faults)
                 continue
             if kind == "raised":  # what an exception leaves behind is not trusted
                 self._drop(worker)
             yield Reply(job, kind, value)
+        for worker in late:
+            limit_s = self._timeout_s if worker.built else self._backend.build_timeout_s
+            yield from self._bury(worker, f"was stopped after {limit_s:g} s without an answer", faults)
         if faults:
             raise faults[0]
-        for worker in [w for w in self._workers if w.overdue]:
-            limit_s = self._timeout_s if worker.built else self._backend.build_timeout_s
-            yield from self._bury(worker, f"was stopped after {limit_s:g} s without an answer")
 
-    def _greet(self, greeting: Any) -> None:
+    def _greet(self, greeting: Any, faults: list[Exception]) -> None:
         self._died_unbuilt = 0
         self._greetings.append(greeting)
         if greeting != self._greetings[0]:
-            raise WorkerError("workers disagree: a config or weights changed during the run")
+            faults.append(WorkerError("workers disagree: a config or weights changed during the run"))
 
-    def _bury(self, worker: _Worker, how: str) -> list[Reply[Any]]:
+    def _bury(self, worker: _Worker, how: str, faults: list[Exception]) -> list[Reply[Any]]:
         self._drop(worker)
         if not worker.built:
             self._died_unbuilt += 1
             if self._died_unbuilt >= self._build_attempts:
-                raise WorkerError(
-                    f"a worker {how} while it was built; {self._backend.hint} may say why "
-                    "(nothing there: out of memory? then use fewer workers)"
-                )
+                text = f"a worker {how} while it was built; {self._backend.hint} may say why "
+                faults.append(WorkerError(f"{text}(nothing there: out of memory? then use fewer workers)"))
         return [Reply(worker.job, "died", how)] if worker.job is not None else []
 
 

@@ -69,6 +69,7 @@ class RayWorkers:
         ready, _ = ray.wait(list(pending), num_returns=1, timeout=timeout_s)
         if not ready and self._local and not any(node["Alive"] for node in ray.nodes()):
             raise WorkerError("the Ray cluster of this run has died: the same command goes on where it stopped")
+        ready, _ = ray.wait(list(pending), num_returns=len(pending), timeout=0)  # the others that have come as well
         return [pending[reference] for reference in ready]
 
     def close(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
@@ -11,8 +12,10 @@ from memory_bank import MemoryBank, MemoryConfig, RecentWindow, make_memory
 from memory_bank.own import HostedMemory
 from memory_bank.retrieval.gate import Admission
 from memory_bank.retrieval.memory import NOTHING
-from memory_bank.store import MemoryStore, StoredEpisode, StoredPlan
+from memory_bank.store import DamagedImage, MemoryStore, StoredEpisode, StoredPlan
 from predimem.core.types import Frame, History, MemorySnapshot, Observation, Plan
+
+log = logging.getLogger(__name__)
 
 
 class SessionBank:
@@ -157,7 +160,13 @@ def replay(
     due = sorted(nominated | window if bank.config.implementation is None else there)
     for stored in episode.plans:
         while due and due[0] <= stored.step:
-            frame = store.frame(episode.key, due.pop(0))
+            step = due.pop(0)
+            try:
+                frame = store.frame(episode.key, step)
+            except DamagedImage as error:
+                log.warning("step %d of %s is not restored: %s", step, episode.episode_id, error)
+                nominated.discard(step)
+                continue
             bank.observe(Observation(frame.step, frame.images, state, frame.time_s))
         steps = tuple(step for step in stored.keyframe_steps if step in nominated)
         bank.announce(steps)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from predimem.core.config import from_dict, merged, read_yaml
+from predimem.core.config import ConfigError, from_dict, merged, read_yaml
 from predimem.core.progress import say
 from predimem.serving import robomme
 from predimem.serving.config import ServeConfig
@@ -42,12 +42,21 @@ def serve_config(path: str | Path | None, given: Mapping[str, Any]) -> ServeConf
             *parents, last = name.split(".")
             place = data
             for parent in parents:
-                place[parent] = place = dict(place.get(parent) or {})
+                place = _section(place, parent)
             place[last] = value
-    data["time"] = {"mode": "real"} | (data.get("time") or {})
+    _section(data, "time").setdefault("mode", "real")
     if data.get("protocol") == "robomme":
         data = merged(robomme.DEFAULTS, data)
     return from_dict(ServeConfig, data, "options" if path is None else str(path))
+
+
+def _section(data: dict[str, Any], name: str) -> dict[str, Any]:
+    """The mapping of this name, which is made where there is none. Raises ConfigError for anything else."""
+    if data.get(name) is None:
+        data[name] = {}
+    if not isinstance(data[name], dict):
+        raise ConfigError(f"{name}: expected a mapping, got {data[name]!r}")
+    return data[name]
 
 
 def run_server(config: ServeConfig, served: Served) -> None:

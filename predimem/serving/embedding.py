@@ -92,7 +92,9 @@ class BackgroundEmbedding:
         tower = self.tower
         missing, _ = embeddable(self._store, tower.model, tower.cameras)
         keyframes = [keyframe for keyframe in missing if keyframe.id not in self._unfit]
-        for _ in embed_missing(self._store, keyframes, tower.model, tower.embed, self._fits):
+        for _ in embed_missing(
+            self._store, keyframes, tower.model, tower.embed, self._fits, lambda keyframe: self._unfit.add(keyframe.id)
+        ):
             if self._stop.is_set():
                 return
 

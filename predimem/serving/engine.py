@@ -146,8 +146,8 @@ class Engine:
         session = self.sessions.find(client, request)
         try:
             return session.answer(request, arrived_s + request.deadline_s)
-        except Refusal:
-            if not session.begun:
+        except Refusal as refusal:
+            if refusal.code != "busy" and not session.begun:
                 self.sessions.drop(session)
             raise
 

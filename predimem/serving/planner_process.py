@@ -74,7 +74,7 @@ class PlannerHandler:
         batch = getattr(self._planner, "plan_batch", None)
         if batch is not None and len(snapshots) > 1:
             try:
-                answers: Sequence[Plan | Exception] = batch(snapshots)
+                answers: Sequence[Plan | Exception] = list(batch(snapshots))
                 for answer, snapshot in zip(answers, snapshots, strict=True):
                     if isinstance(answer, Plan) and answer.episode_id != snapshot.episode_id:
                         raise ValueError(f"the plan of {snapshot.episode_id} is about {answer.episode_id}")

@@ -56,9 +56,14 @@ class JobWriter:
             "gone": gone,
             "new": new,
         }
+        try:
+            packed = wire.pack(data)
+        except BaseException:
+            self.reset()
+            raise
         self._gone.extend(passing.values())
         self._anew = False
-        return wire.pack(data)
+        return packed
 
     def _snapshot(self, snapshot: MemorySnapshot, new: list[list[Any]], passing: dict[int, int]) -> dict[str, Any]:
         def frame_data(frame: Frame) -> list[Any]:

@@ -126,7 +126,8 @@ class Session:
         self._anew = request.reset or self._anew
         stored = None if store is None or self._anew else store.take_over(self.episode_id)
         prompt = self._prompt_of(request, stored)
-        self._begun, self._key = False, None  # should something fail, the next observation begins the episode
+        # Should something fail, the next observation begins the episode.
+        self._instruction, self._begun, self._key = prompt, False, None
         warning = self._parts.doubt(prompt)
         self._planner.call_off()  # an answer to the episode before
         self._agent.reset(prompt, self.episode_id)
@@ -152,7 +153,7 @@ class Session:
             self._key = store.begin(self.episode_id, prompt, robot, belongs_to) if store is not None else None
             first = request.watched[0].step if request.watched else request.step or 0
             self._standing = Standing(False, first, warning)
-        self._instruction, self._begun, self._anew = prompt, True, False
+        self._begun, self._anew = True, False
         self._parts.metrics.episodes.labels("resumed" if stored else "begun").inc()
         log.info(
             "episode %s", "goes on" if stored else "begins", extra={"episode_id": self.episode_id, "prompt": prompt}

@@ -191,7 +191,7 @@ def test_settings_that_cannot_be_are_refused(tmp_path: Path):
         ({"precision": "bfloat16_weights", "compute": {"parallel": "fsdp"}}, "fsdp shards weights of one type"),
         ({"compute": {"accumulation": 0}}, "compute.accumulation must be at least 1"),
         ({"val_every": 1}, "val_every: 1 keeps every episode for the validation"),
-        ({"dagger": {"expert_episodes": 8}}, "are played where there are rounds; dagger.rounds is 0"),
+        ({"dagger": {"expert_episodes": 8}}, "are played where there are rounds: set it to 0, as dagger.rounds is"),
         ({"lora": {"prefix_rank": -1}}, "lora.prefix_rank must be at least 0"),
     ):
         with pytest.raises((ValueError, ConfigError), match=message):

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_bank import MemoryBank, MemoryConfig
@@ -194,6 +194,7 @@ def test_what_is_upcoming_is_the_next_snapshot_without_what_is_still_to_come():
         assert any(upcoming.keyframes for upcoming, _ in foreseen.values())
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 9), st.lists(st.integers(0, 31), min_size=1, max_size=4)), max_size=40))
 def test_keyframes_are_in_order_and_none_is_there_twice(ticks):
     """Also where nominations come late, and join to clusters that span the whole history."""

@@ -49,8 +49,9 @@ class MarkPlanner:
     Images of value 100 are slow, of 101 raise, of 102 end the process.
     """
 
-    def __init__(self, delay_s: float = 0.0, fault: str | None = None):
-        """fault: why it cannot be made."""
+    def __init__(self, delay_s: float = 0.0, fault: str | None = None, build_s: float = 0.0):
+        """fault: why it cannot be made. build_s: how long that takes."""
+        time.sleep(build_s)
         if fault is not None:
             raise ValueError(fault)
         self._delay_s = delay_s
@@ -102,13 +103,14 @@ def small_models(
     planner: bool = True,
     planner_s: float = 0.0,
     planner_fault: str | None = None,
+    planner_build_s: float = 0.0,
     policy_s: float = 0.0,
     tasks: Sequence[str] = (),
     own_memory: str | None = None,
     cameras: Sequence[str] = CAMERAS,
     side: int = SIDE,
 ) -> Served:
-    make = partial(MarkPlanner, planner_s, planner_fault) if planner else None
+    make = partial(MarkPlanner, planner_s, planner_fault, planner_build_s) if planner else None
     memory = replace(MEMORY, implementation=own_memory)
     robot = RobotSpec(tuple(cameras), (side, side), ROBOT.state_dim, ROBOT.action_dim)
     return Served(robot, StepPolicy(policy_s), make, memory, {"actor": "0" * 16}, KnownTasks(tuple(tasks)))

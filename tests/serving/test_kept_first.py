@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -32,9 +33,11 @@ def ask(engine: Engine, mark: int, **fields: Any) -> dict[str, Any]:
     return wire.unpack(engine.handle(Client(), message, time.monotonic()), 1 << 20)
 
 
-def ask_until(engine: Engine, mark: int, step: int, done: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+def ask_until(
+    engine: Engine, mark: int, step: int, done: Callable[[dict[str, Any]], bool], **fields: Any
+) -> dict[str, Any]:
     end = time.monotonic() + 60
-    while not done(reply := ask(engine, mark, step=step)):
+    while not done(reply := ask(engine, mark, step=step, **fields)):
         assert time.monotonic() < end, reply
         step += 1
         time.sleep(0.01)
@@ -79,10 +82,43 @@ def test_a_reset_that_could_not_be_kept_is_made_up_for(engine: Engine, monkeypat
     with monkeypatch.context() as full:
         full.setattr(store, "begin", _full_disk)
         with pytest.raises(Refusal, match="internal"):
-            ask(engine, 9, step=0, reset=True)
-    reply = ask_until(engine, 9, 0, lambda reply: reply["subtask"] == "mark 9")
+            ask(engine, 9, step=0, reset=True, prompt="do that")
+    message = observe(9, episode_id="a", step=0)
+    del message["prompt"]  # it was sent once
+    wire.unpack(engine.handle(Client(), wire.pack(message), time.monotonic()), 1 << 20)
+    reply = ask_until(engine, 9, 0, lambda reply: reply["subtask"] == "mark 9", prompt="do that")
     found = store.find("a")
-    assert found is not None and found.key != old.key and reply["keyframe_steps"] == [] and not reply["resumed"]
+    assert (
+        found is not None
+        and found.key != old.key
+        and found.instruction == "do that"
+        and reply["keyframe_steps"] == []
+        and not reply["resumed"]
+    )
+
+
+def test_a_request_that_comes_while_an_episode_begins_is_refused_and_does_no_harm(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask(engine, 7, step=0)
+    assert engine.store is not None
+    begin, begins, go_on = engine.store.begin, threading.Event(), threading.Event()
+
+    def slowly(*given: Any) -> int:
+        begins.set()
+        assert go_on.wait(60)
+        return begin(*given)
+
+    monkeypatch.setattr(engine.store, "begin", slowly)
+    replies: list[dict[str, Any]] = []
+    reset = threading.Thread(target=lambda: replies.append(ask(engine, 9, step=0, reset=True)))
+    reset.start()
+    assert begins.wait(60)
+    with pytest.raises(Refusal, match="busy"):
+        ask(engine, 9, step=1)
+    go_on.set()
+    reset.join()
+    assert not replies[0]["resumed"] and not ask(engine, 9, step=1)["resumed"]
 
 
 def _full_disk(*_: Any) -> int:

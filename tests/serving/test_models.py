@@ -101,7 +101,7 @@ def test_the_shipped_config_is_the_default() -> None:
     assert serve_config(ROOT / "configs/serve.yaml", {}) == serve_config(None, {})
 
 
-def test_an_empty_section_says_nothing_and_a_list_is_no_config(tmp_path: Path) -> None:
+def test_sections_that_are_no_mappings_are_told(tmp_path: Path) -> None:
     from predimem.serving.command import serve_config
 
     path = tmp_path / "serve.yaml"
@@ -110,6 +110,10 @@ def test_an_empty_section_says_nothing_and_a_list_is_no_config(tmp_path: Path) -
         serve_config(path, {})
     path.write_text("state:\n")
     assert serve_config(path, {"state.dir": "here"}).state.dir == "here"
+    for text in ("time: simulated", "state: here"):
+        path.write_text(text)
+        with pytest.raises(ConfigError, match="expected a mapping, got '(simulated|here)'"):
+            serve_config(path, {"state.dir": "there"})
     path.write_text("- port: 1")
     with pytest.raises(ConfigError, match="expected a mapping, got a list"):
         serve_config(path, {})

@@ -21,6 +21,12 @@ def frame(step: int, frozen: bool = True) -> Frame:
     return Frame(step, step / 20, MappingProxyType({"cam": image}))
 
 
+def tiny(step: int) -> Frame:
+    image = np.zeros((1, 1, 3), np.uint8)
+    image.flags.writeable = False
+    return Frame(step, step / 20, MappingProxyType({"cam": image}))
+
+
 def snapshot(recent: list[Frame], keyframes: list[Frame]) -> MemorySnapshot:
     return MemorySnapshot("e", recent[-1].step, "do it", tuple(recent), tuple(keyframes), ("reach",))
 
@@ -101,9 +107,7 @@ def test_what_is_to_come_and_what_is_over_cross_too():
 def test_long_memories_of_many_robots_cross_at_once_to_a_new_process():
     writer, frames = JobWriter(), [frame(1)]
     for first in range(2, 5000, 250):
-        tiny = np.zeros((1, 1, 3), np.uint8)
-        tiny.flags.writeable = False
-        frames += [Frame(step, step / 20, MappingProxyType({"cam": tiny.copy()})) for step in range(first, first + 250)]
+        frames += [tiny(step) for step in range(first, first + 250)]
     assert len(frames) > wire.MAX_ITEMS
     (got,) = JobReader().read(writer.write(Job(asked=[snapshot(frames[-1:], frames[:-1])]))).asked
     assert len(got.keyframes) == len(frames) - 1

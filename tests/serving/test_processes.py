@@ -64,7 +64,7 @@ def test_sigterm_while_the_models_are_loaded(tmp_path: Path) -> None:
 
 
 def test_a_client_that_waits_for_the_models_does_not_keep_the_server_from_ending(tmp_path: Path) -> None:
-    command = ["-m", "tests.serving.support", json.dumps([small_config(), {}])]
+    command = ["-m", "tests.serving.support", json.dumps([small_config(), {"planner_build_s": 300.0}])]
     with server_process(command, tmp_path / "serve.log") as server:
         with websocket(f"ws://127.0.0.1:{server.port}"):  # as openpi's, it waits for the metadata
             os.killpg(server.process.pid, signal.SIGTERM)

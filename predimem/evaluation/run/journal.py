@@ -68,7 +68,7 @@ class EvaluationJournal(Journal):
         self.append({"episode": record})
 
     def note_seconds(self, seconds: float) -> None:
-        """How long a run took; nothing is noted of one that played nothing."""
+        """How long a run took."""
         self.seconds += seconds
         self.append({"seconds": round(seconds, 3)})
 

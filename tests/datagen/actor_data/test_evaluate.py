@@ -1,5 +1,6 @@
 """Single subtasks in physics, counted; the labels themselves play."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -60,3 +61,13 @@ def test_a_crash_is_no_failure_of_the_actor(tmp_path: Path) -> None:
     with pytest.raises(WorkerError, match=r"seed 900000 ended in an error, .* ZeroDivisionError: no chunk"):
         play_skills(CONFIG, 900_000, out, FaultyPolicy, "faulty", progress=False)
     assert len(out.read_text().splitlines()) == 1  # what is played, and no roll-out
+
+
+def deadly_policy() -> FaultyPolicy:
+    os._exit(7)
+
+
+@pytest.mark.slow
+def test_workers_that_die_are_told_of_with_the_place_to_look(tmp_path: Path) -> None:
+    with pytest.raises(WorkerError, match=r"a worker died \(exit code 7\).*workers\.log may say why"):
+        play_skills(CONFIG, 900_000, tmp_path / "skills.jsonl", deadly_policy, "deadly", progress=False)

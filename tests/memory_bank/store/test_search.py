@@ -227,7 +227,7 @@ def test_an_index_that_is_being_made_while_something_is_deleted_is_given_up(
         write(path, note)
 
     monkeypatch.setattr(approximate, "write_json", deleted_before)
-    assert many.build_index() == ["tower: something was deleted meanwhile, and the index with it"]
+    assert many.build_index() == ["tower: something was deleted meanwhile, and the index with it; make it again"]
     assert not list((tmp_path / "index/1").glob("ann.*"))
 
 
