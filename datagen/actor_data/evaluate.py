@@ -47,8 +47,8 @@ def play_skills(
     as the weights' hash.
     workers: processes of simulators; what they print is in workers.log beside `out`.
     Raises ValueError for training seeds, and where `out` holds attempts of another actor or config. Raises WorkerError
-    where a roll-out cannot be played, and SetupError or OSError for missing weights or a full disk; when that is mended,
-    the same call goes on.
+    where a roll-out cannot be played, and SetupError or OSError for missing weights or a full disk; when that is
+    mended, the same call goes on.
     """
     refuse_training_seeds(first_seed, config.episodes, "skills")
     config = replace(config, policy=None, expert_share=0.0, expert_labels=("*",))

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from predimem.core.faults import SetupError
 from predimem.core.weight_files import WeightsError
 from predimem.jobs.pool import JobQueue, Pool, Reply
 from predimem.jobs.processes import Processes, ProcessHandle
@@ -48,7 +49,7 @@ class Patient(Processes):
 def test_what_another_worker_has_done_is_not_lost_with_a_fault(tmp_path: Path) -> None:
     pool = Pool(Patient(partial(Together, tmp_path), tmp_path), 2, timeout_s=120.0)
     replies: list[Reply[Job]] = []
-    with pytest.raises(WeightsError, match="no weights for 'planner'"):
+    with pytest.raises(SetupError, match="no weights for 'planner'"):
         replies.extend(pool.run(JobQueue([Job("a", 1), Job("b", 2)])))
     pool.close(kill=True)
     assert [(reply.job.seed, reply.kind, reply.value) for reply in replies] == [(2, "done", 2)]

@@ -88,13 +88,8 @@ def test_a_reset_that_could_not_be_kept_is_made_up_for(engine: Engine, monkeypat
     wire.unpack(engine.handle(Client(), wire.pack(message), time.monotonic()), 1 << 20)
     reply = ask_until(engine, 9, 0, lambda reply: reply["subtask"] == "mark 9", prompt="do that")
     found = store.find("a")
-    assert (
-        found is not None
-        and found.key != old.key
-        and found.instruction == "do that"
-        and reply["keyframe_steps"] == []
-        and not reply["resumed"]
-    )
+    assert found is not None and found.key != old.key and found.instruction == "do that"
+    assert reply["keyframe_steps"] == [] and not reply["resumed"]
 
 
 def test_a_request_that_comes_while_an_episode_begins_is_refused_and_does_no_harm(

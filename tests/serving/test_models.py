@@ -112,7 +112,7 @@ def test_sections_that_are_no_mappings_are_told(tmp_path: Path) -> None:
     assert serve_config(path, {"state.dir": "here"}).state.dir == "here"
     for text in ("time: simulated", "state: here"):
         path.write_text(text)
-        with pytest.raises(ConfigError, match="expected a mapping, got '(simulated|here)'"):
+        with pytest.raises(ConfigError, match="expected a mapping, got"):
             serve_config(path, {"state.dir": "there"})
     path.write_text("- port: 1")
     with pytest.raises(ConfigError, match="expected a mapping, got a list"):
