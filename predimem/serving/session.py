@@ -123,13 +123,13 @@ class Session:
 
     def _begin(self, request: Request) -> None:
         store = self._parts.store
-        self._anew = request.reset or self._anew
-        stored = None if store is None or self._anew else store.take_over(self.episode_id)
+        anew = request.reset or self._anew
+        stored = None if store is None or anew else store.take_over(self.episode_id)
         prompt = self._prompt_of(request, stored)
-        # Should something fail, the next observation begins the episode.
-        self._instruction, self._begun, self._key = prompt, False, None
         warning = self._parts.doubt(prompt)
         self._planner.call_off()  # an answer to the episode before
+        # That is over. Should something fail from here on, the next observation begins this one.
+        self._instruction, self._begun, self._anew, self._key = prompt, False, anew, None
         self._agent.reset(prompt, self.episode_id)
         self._robot = stored.robot if stored is not None else request.robot_id or robot_of(self.episode_id)
         self._recalled = None
