@@ -66,6 +66,7 @@ CORRECTED_PLANNER = (
     ("arena_corrected_video", "native-video-corrected"),
     ("arena_corrected_text", "text-memory-corrected"),
     ("arena_corrected_ablations", "no-keyframes-corrected"),
+    ("arena_corrected_no_head", "no-head-corrected"),
     ("arena_corrected_skills", "predimem-corrected-skills"),
     ("arena_corrected_skills", "predimem-corrected-skills-slips"),
 )
@@ -262,13 +263,14 @@ def _planner(file: str, agent: str) -> tuple[object, ...]:
 
 
 FULL, WITH_SKILLS = LEARNED[0], SKILLS[0]
-AFTER_ROUNDS, VIDEO_AFTER, TEXT_AFTER, RECENT_AFTER, SKILLS_AFTER, SLIPS_AFTER = CORRECTED_PLANNER
+AFTER_ROUNDS, VIDEO_AFTER, TEXT_AFTER, RECENT_AFTER, NO_HEAD_AFTER, SKILLS_AFTER, SLIPS_AFTER = CORRECTED_PLANNER
 TO_CORRECTED_PLANNER = [
     (CORRECTED[0], AFTER_ROUNDS),
     (FULL, AFTER_ROUNDS),
     (AFTER_ROUNDS, VIDEO_AFTER),
     (AFTER_ROUNDS, TEXT_AFTER),
     (AFTER_ROUNDS, RECENT_AFTER),
+    (AFTER_ROUNDS, NO_HEAD_AFTER),
     (VIDEO_AFTER, RECENT_AFTER),
     (TEXT_AFTER, RECENT_AFTER),
     (WITH_SKILLS, SKILLS_AFTER),

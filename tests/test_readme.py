@@ -58,7 +58,7 @@ def test_the_python_blocks_run_as_one_program(capsys):
 @pytest.mark.parametrize(
     ("benchmark", "files", "agents", "played"),
     [
-        ("Arena", "arena_*.json", 11, ARENA_TASKS),
+        ("Arena", "arena_*.json", 12, ARENA_TASKS),
         ("RememberColor", "remember_color.json", 2, 3),
         ("MIKASA-Robo", "mikasa_touch*.json", 6, 19),
     ],
