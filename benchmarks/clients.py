@@ -5,7 +5,8 @@
 A server with `configs/serve_arena.yaml` is started, and each client plays one episode of each task. openpi's Runtime
 keeps to 20 control steps a second, so that its server is in real time. The other two loops are those of simulators,
 which wait for each reply; their server is in simulated time, with the latencies of configs/eval/arena_corrected.yaml,
-and they have to take the very steps that `predimem eval` takes on the same machine.
+and they have to take the very steps that `predimem eval` takes on the same machine, but where the actor's engines round
+differently at a decision that is nearly even.
 
 openpi, every step       examples/openpi_client.py: `openpi_client.runtime.Runtime` with a request at each control step
 openpi, chunks           the same through openpi's `ActionChunkBroker`
@@ -68,7 +69,8 @@ SAID = f"""Made with `python -m benchmarks.clients --out docs/benchmarks/clients
 Each plays one episode of each task, one after another, against `{CONFIG}` with a state folder. The seed of a task is
 the first one from 900000 on at which `predimem eval` with the agent `{AGENT}` succeeds (results/{RESULTS.name}). The
 control steps that it takes there on the same machine stand beside those of the client; in simulated time they have to
-be the same. A reply is late where the server took more than {1000 * LATE_S:g} ms, one control step; in simulated time
+be the same, but where two subtasks are nearly equally probable: the server runs the actor with the engine `fused`, the
+evaluation with `plain`, which round differently. A reply is late where the server took more than {1000 * LATE_S:g} ms, one control step; in simulated time
 it waits for the planner. The message that ends an episode is answered, too."""
 
 
