@@ -70,8 +70,8 @@ Each plays one episode of each task, one after another, against `{CONFIG}` with 
 the first one from 900000 on at which `predimem eval` with the agent `{AGENT}` succeeds (results/{RESULTS.name}). The
 control steps that it takes there on the same machine stand beside those of the client; in simulated time they have to
 be the same, but where two subtasks are nearly equally probable: the server runs the actor with the engine `fused`, the
-evaluation with `plain`, which round differently. A reply is late where the server took more than {1000 * LATE_S:g} ms, one control step; in simulated time
-it waits for the planner. The message that ends an episode is answered, too."""
+evaluation with `plain`, which round differently. A reply is late where the server took more than {1000 * LATE_S:g} ms,
+one control step; in simulated time it waits for the planner. The message that ends an episode is answered, too."""
 
 
 def first_success(task: str) -> int:
