@@ -32,7 +32,6 @@ class MemoryBank:
         self._history: dict[int, Frame] = {}  # insertion order is step order
         self._clusters = NominationClusters(self.config.cluster_gap_steps, self.config.history_steps)
         self._nominated: dict[int, Frame] = {}
-        self._settled_until: int | None = None  # the last step of a cluster that does not change any more
         self._settled: deque[Frame] = deque(maxlen=self.config.keyframe_capacity)
         self._settled_nominations: deque[tuple[int, ...]] = deque(maxlen=self.config.keyframe_capacity)
         self._keyframes: tuple[Frame, ...] = ()
@@ -61,7 +60,7 @@ class MemoryBank:
             if step not in self._history:
                 continue
             self._settle(now=last.step)
-            if self._settled_until is not None and step <= self._settled_until:
+            if self._settled_nominations and step <= self._settled_nominations[-1][-1]:
                 continue
             self._nominated[step] = self._history[step]
             self._clusters.add(step)
@@ -105,7 +104,6 @@ class MemoryBank:
 
     def _settle(self, now: int) -> None:
         for cluster in self._clusters.seal(now):
-            self._settled_until = cluster.steps[-1]
             self._settled.append(self._nominated[cluster.median])
             self._settled_nominations.append(tuple(cluster.steps))
             for step in set(cluster.steps):

@@ -19,7 +19,9 @@ KEY = "a key of sixteen+ characters"
 
 def test_pages_of_others_may_not_connect(tmp_path: Path) -> None:
     with small_server(tmp_path, {"planner": False}) as server:
-        for headers in ({"Origin": "https://evil.example"}, {"Host": "evil.example"}):
+        for headers in (
+            {"Origin": "https://evil.example"}, {"Host": "evil.example"}, {"Origin": "http://["}, {"Host": "["},
+        ):  # fmt: skip
             assert server.get("/metrics", headers)[0] == 403
         with pytest.raises(InvalidStatus) as refused:
             raw(server, origin="https://evil.example")

@@ -22,10 +22,24 @@ from PIL import Image
 from memory_bank import MemoryConfig
 from memory_bank.store import StoredEpisode, StoredPlan
 from predimem.core.types import Plan, Tick
-from predimem.serving.page.past import history
+from predimem.serving import wire
+from predimem.serving.engine import Engine
+from predimem.serving.page.live import live_image
+from predimem.serving.page.past import history, past_image
 from predimem.serving.page.routes import POLICY, shell
+from predimem.serving.robot import RobotSpec
+from predimem.serving.sessions import Client
 from predimem.serving.watch import ANSWERS, SPANS, EpisodeWatch
-from tests.serving.support import CAMERAS, ServerProcess, observe, small_server
+from tests.serving.support import (
+    CAMERAS,
+    SIDE,
+    ServerProcess,
+    observe,
+    settings,
+    small_config,
+    small_models,
+    small_server,
+)
 
 KEY = "a key of sixteen+ characters, é"
 ID = "robot-7/../2041"
@@ -136,6 +150,34 @@ def test_a_kept_episode(server: ServerProcess) -> None:
     assert np.asarray(Image.open(io.BytesIO(body)))[0, 0, 0] == 210
     assert fetch(server, f"/page/past/{past['key']}/999999/{CAMERAS[0]}.png")[0] == 404
     assert fetch(server, f"/page/past/{past['key']}/{live['keyframes'][0]}/no_such_camera.png")[0] == 404
+
+
+def test_a_camera_that_was_not_sent_is_missing_and_the_others_stay_at_their_places(tmp_path: Path) -> None:
+    robot = RobotSpec(("base", "left", "right"), (SIDE, SIDE), 3, 2, optional_cameras=("left",))
+    config = settings(small_config(state={"dir": str(tmp_path), "sync": False}))
+    engine, client = Engine(config, replace(small_models(), robot=robot)), Client()
+    engine.start()
+    try:
+        images = {"base": np.full((SIDE, SIDE, 3), 210, np.uint8), "right": np.full((SIDE, SIDE, 3), 50, np.uint8)}
+        reply, step = {}, 0
+        while not reply.get("keyframe_steps"):
+            message = {**images, "state": np.zeros(3, np.float32), "prompt": "do it", "episode_id": "a", "step": step}
+            reply = wire.unpack(engine.handle(client, wire.pack(message), time.monotonic()), 1 << 20)
+            assert step < 2000
+            step += 1
+        (session,) = engine.sessions.live()
+        assert engine.store is not None
+        found = engine.store.find("a")
+        assert found is not None
+        keyframe, run, key = reply["keyframe_steps"][0], session.watch.run, found.key
+        live = [live_image(engine, "a", run, keyframe, place) for place in range(3)]
+        kept = [past_image(engine.store, key, keyframe, name) for name in robot.cameras]
+    finally:
+        engine.close()
+    for shown in (live, kept):
+        assert [page.status for page in shown] == [200, 404, 200]
+        right = np.asarray(Image.open(io.BytesIO(shown[2].body)))
+        assert abs(int(right[0, 0, 0]) - 50) <= 2
 
 
 def test_a_key_is_needed_for_data_alone(tmp_path: Path) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import pickle
 import shutil
 import socket
+import struct
 import time
 import urllib.error
 import urllib.request
+import zlib
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -72,6 +75,17 @@ def ask(url: str, body: Any, **headers: str) -> tuple[int, Any]:
             return reply.status, json.load(reply)
     except urllib.error.HTTPError as error:
         return error.code, json.load(error)
+
+
+def image_of(png: bytes) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{base64.b64encode(png).decode()}"}}
+
+
+def bomb() -> bytes:
+    """A PNG file that claims to have 20,000 x 20,000 pixels, and has none."""
+    parts = (b"IHDR", struct.pack(">IIBBBBB", 20_000, 20_000, 8, 2, 0, 0, 0)), (b"IDAT", b"")
+    chunks = [struct.pack(">I", len(d)) + name + d + struct.pack(">I", zlib.crc32(name + d)) for name, d in parts]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
 
 
 def question(**more: Any) -> dict[str, Any]:
@@ -169,6 +183,7 @@ def test_a_server_that_sees_other_images_is_noticed(url: str, tmp_path: Path) ->
             400,
             "cannot be read",
         ),
+        (question(messages=[{"role": "user", "content": [image_of(bomb())]}]), 400, "cannot be read: Image size"),
         (question(messages=[{"role": "user", "content": "<|image_pad|>"}]), 400, "1 image tokens for 0 images"),
         (question(response_format={"type": "grammar"}), 400, "json_schema"),
     ],
