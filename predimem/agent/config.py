@@ -47,6 +47,8 @@ class AgentConfig:
     prompt: what differs from the prompt that the planner was trained with, as in `PromptConfig`; it follows the memory.
     s2_latency_steps: the planner's latency in simulated time; null: that of all agents.
     confirm_plans: how many plans in a row must name a new subtask; null: as `play.agent` has it for all agents.
+    execute_steps: how many actions of a chunk are executed before the next one is asked for; null: as `play.agent` has
+    it for all agents.
     camera_every: control steps from one image to the next; null: as often as planner and actor need them.
     slip_probability: with the actor `skills`, the probability with which a thing that cannot be poured slips out of
     the gripper each time that it was lifted.
@@ -62,6 +64,7 @@ class AgentConfig:
     prompt: dict[str, Any] = field(default_factory=dict)
     s2_latency_steps: int | None = None
     confirm_plans: int | None = None
+    execute_steps: int | None = None
     camera_every: int | None = None
     slip_probability: float = 0.0
     against: str | None = None
@@ -86,7 +89,7 @@ class AgentConfig:
         if isinstance(place, str):
             place = full_place(place, "memory: implementation")
             object.__setattr__(self, "memory", self.memory | {"implementation": place})
-        for name in ("confirm_plans", "camera_every"):
+        for name in ("confirm_plans", "execute_steps", "camera_every"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name}: expected at least 1, got {value}")

@@ -88,9 +88,8 @@ class AgentFactory:
             time = replace(time, s1_latency_steps=0)  # experts answer for the very step that they are asked at
         policy = self._scripted(config, environment) if config.is_scripted else self._policy(config)
         planner, memory = self._planner_and_memory(config)
-        options = self._config.agent
-        if config.confirm_plans is not None:
-            options = replace(options, confirm_plans=config.confirm_plans)
+        own = {name: getattr(config, name) for name in ("confirm_plans", "execute_steps")}
+        options = replace(self._config.agent, **{name: value for name, value in own.items() if value is not None})
         clock = time.make_clock(environment.control_hz)
         if isinstance(planner, InstructionPlanner) and isinstance(clock, SimulatedClock):
             clock = SimulatedClock(clock.s1_latency_steps, 0)  # there is no S2 to wait for

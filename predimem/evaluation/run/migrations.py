@@ -28,7 +28,7 @@ MIKASA_AGENTS = {
 }
 AGENT_DEFAULTS: dict[str, Any] = {
     "actor_options": {}, "planner_options": {}, "memory": {}, "prompt": {}, "s2_latency_steps": None,
-    "confirm_plans": None, "camera_every": None, "slip_probability": 0.0,
+    "confirm_plans": None, "execute_steps": None, "camera_every": None, "slip_probability": 0.0,
 }  # fmt: skip
 
 # The dual system's options that came later than some results.

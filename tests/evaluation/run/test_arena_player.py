@@ -20,14 +20,14 @@ from predimem.agent.dual_system import DualSystemConfig
 from predimem.agent.recording import TraceRecorder
 from predimem.agent.runtime import run_episode
 from predimem.core.interfaces import Subscriber
-from predimem.core.types import EpisodeResult
+from predimem.core.types import EpisodeResult, Observation
 from predimem.core.weight_files import WeightsError
 from predimem.envs.arena.benchmark import ARENA
 from predimem.envs.arena.layout import draw_layout
 from predimem.envs.arena.suite import ArenaEnvironment, make
 from predimem.envs.arena.tasks import TASKS, task_of
 from predimem.envs.arena.unseen.conditions import draw_setting
-from predimem.envs.benchmark import load_benchmark
+from predimem.envs.benchmark import BareRobot, load_benchmark
 from predimem.evaluation.run.agents import AgentFactory
 from predimem.evaluation.run.benchmark_player import BenchmarkPlayer
 from predimem.evaluation.run.config import PlayConfig
@@ -138,6 +138,20 @@ def test_the_oracle_actor_carries_out_what_is_planned_in_the_asynchronous_runtim
     for waits in ("slow", "patient"):
         late = planned.play(TASK.name, waits, 900_000)
         assert late.status == "success" and late.steps > result.steps
+
+
+@pytest.mark.parametrize(("execute_steps", "asked"), [(None, [1, 5, 9]), (1, list(range(1, 12)))])
+def test_an_agent_config_says_how_often_the_actor_is_asked(execute_steps: int | None, asked: list[int]) -> None:
+    config = AgentConfig("instruction", "arena-actor", execute_steps=execute_steps)
+    factory = AgentFactory(PlayConfig("arena", agent_configs={"it": config}))
+    agent = factory.make("it", BareRobot(lambda last: np.zeros(7, np.float32), 7, 20.0))
+    agent.reset("pick cookies", "one")
+    images = dict.fromkeys(("agentview_rgb", "eye_in_hand_rgb"), np.zeros((128, 128, 3), np.uint8))
+    for step in range(12):
+        agent.act(Observation(step, images, np.zeros(17, np.float32), step / 20))
+        if agent.last_tick.s1_latency_s is not None:
+            assert step == asked.pop(0)
+    assert not asked
 
 
 def test_rows_have_their_weights_and_the_control_mode_of_their_actor(planned: BenchmarkPlayer) -> None:

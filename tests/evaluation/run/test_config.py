@@ -63,6 +63,7 @@ def test_without_a_file_each_benchmark_has_a_folder_of_its_own() -> None:
         ("agent_configs: {a: {planner: oracle, actor: x, memory: {keyframes: false}}}", "has none"),
         ("benchmark: arena\nagent_configs: {a: {planner: x, actor: skills, camera_every: 0}}", "at least 1, got 0"),
         ("benchmark: arena\nagent_configs: {a: {planner: x, actor: y, confirm_plans: 0}}", "confirm_plans: .* got 0"),
+        ("benchmark: arena\nagent_configs: {a: {planner: x, actor: y, execute_steps: 0}}", "execute_steps: .* got 0"),
         ("play: {agent_configs: {a: {planner: oracle, actor: skills}}}", "on the top level"),
         ("episode: 3", "unknown key 'episode'"),
     ],
@@ -141,7 +142,7 @@ def test_the_built_in_agents_of_earlier_results_have_their_weights() -> None:
             "reactive": {
                 "planner": "instruction", "actor": "actor", "weights": {"actor": "cd"}, "memory": {}, "prompt": {},
                 "actor_options": {}, "planner_options": {}, "s2_latency_steps": None, "confirm_plans": None,
-                "camera_every": None, "slip_probability": 0.0,
+                "execute_steps": None, "camera_every": None, "slip_probability": 0.0,
             }
         },
     }  # fmt: skip
