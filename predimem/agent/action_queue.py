@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from predimem.core.types import ActionChunk, Refusal
+from predimem.core.types import ActionChunk, AmbiguousLabel
 
 
 class ActionQueue:
@@ -71,6 +71,6 @@ class ActionQueue:
         return None if self._chunk is None else self._chunk.subtask
 
     @property
-    def refusal(self) -> Refusal | None:
+    def refusal(self) -> AmbiguousLabel | None:
         """Why the queued chunk only holds the robot still; None where it does not."""
         return None if self._chunk is None else self._chunk.refusal

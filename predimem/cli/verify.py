@@ -89,13 +89,13 @@ def verify_planner(
     from predimem.core.episodes import check_subtasks
     from predimem.core.placement import Placement
     from predimem.core.progress import stage
-    from predimem.core.weight_files import check_folder, weights_folder
+    from predimem.core.weight_files import check_exists, weights_folder
     from predimem.envs.benchmark import load_benchmark
 
     for folder in episodes:
         list_episodes(folder)
     weights = planner or weights_folder(None, "planner")
-    check_folder(weights)
+    check_exists(weights)
     with stage("loading PyTorch"):
         from planner.checkpoint import read_spec
         from planner.decoding import load_planner

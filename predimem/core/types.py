@@ -122,7 +122,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Refusal:
+class AmbiguousLabel:
     """Why a policy does not carry out a label: in this task it is ambiguous.
 
     label: what was said.
@@ -148,7 +148,7 @@ class ActionChunk:
     start_step: int
     actions: np.ndarray
     subtask: str
-    refusal: Refusal | None = None
+    refusal: AmbiguousLabel | None = None
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class Tick:
     plan_confidence: float | None = None
     plan_subtask: str | None = None
     plan_step: int | None = None
-    refusal: Refusal | None = None
+    refusal: AmbiguousLabel | None = None
 
 
 @dataclass(frozen=True, eq=False)

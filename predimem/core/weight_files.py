@@ -59,7 +59,7 @@ def _shipped(root: str | Path | None, name: str) -> str:
     return f"; or take the shipped ones: `cp -rL {shipped} {root}/`" if root and shipped.is_dir() else ""
 
 
-def check_folder(path: Path) -> None:
+def check_exists(path: Path) -> None:
     """Raises WeightsError where there is nothing at a path that a user named."""
     if not path.exists():
         raise WeightsError(f"there is nothing at {path}: expected a folder with weights, such as a training exports")

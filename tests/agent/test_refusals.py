@@ -1,7 +1,7 @@
 """A subtask that S1 refuses: the tick says so for as long as the action is carried out."""
 
 from predimem.agent.clock import SimulatedClock
-from predimem.core.types import ActionChunk, Observation, Refusal
+from predimem.core.types import ActionChunk, AmbiguousLabel, Observation
 from tests.agent.fakes import CountingEnvironment, StepPlanner, StepPolicy
 from tests.agent.test_dual_system import play
 
@@ -11,7 +11,7 @@ class RefusingPolicy(StepPolicy):
 
     def infer(self, observation: Observation, subtask: str) -> ActionChunk:
         action = super().infer(observation, subtask).actions[:1]
-        why = Refusal(subtask, ("the left one", "the right one"), (f"{subtask}: left", f"{subtask}: right"))
+        why = AmbiguousLabel(subtask, ("the left one", "the right one"), (f"{subtask}: left", f"{subtask}: right"))
         return ActionChunk(observation.step, action, subtask, why if subtask == "phase 0" else None)
 
 

@@ -12,7 +12,7 @@ from datagen.experts.memoryless.hold import OPENED_GAP_M
 from datagen.experts.scripted.action_labels import REACHED_SHARE
 from datagen.experts.scripted.snapshot import Gripper, Snapshot
 from datagen.experts.scripted.subtask_names import named
-from predimem.core.types import ActionChunk, Observation, Refusal
+from predimem.core.types import ActionChunk, AmbiguousLabel, Observation
 from predimem.envs.arena.robot.arm import OPEN, Arm
 from predimem.envs.arena.robot.rotations import rotation_matrix
 from predimem.envs.arena.subtasks import Skill, Subtask
@@ -41,7 +41,7 @@ class MemorylessPolicy:
         self.doing: Subtask | None = None
         self._motions, self._resting, self._label = 0, True, ""
         self._known: Snapshot | None = None
-        self._meant: dict[str, Subtask | Refusal | None] = {}
+        self._meant: dict[str, Subtask | AmbiguousLabel | None] = {}
 
     @property
     def motion(self) -> int | None:

@@ -9,7 +9,7 @@ from datagen.experts.scripted.execute import skill
 from datagen.experts.scripted.solver import SETTLE_STEPS
 from datagen.experts.scripted.subtask_names import named
 from datagen.experts.scripted.true_scene import TrueScene
-from predimem.core.types import ActionChunk, Observation, Refusal
+from predimem.core.types import ActionChunk, AmbiguousLabel, Observation
 from predimem.envs.arena.robot.arm import Arm, Motion
 from predimem.envs.arena.subtasks import Skill, Subtask
 
@@ -40,7 +40,7 @@ class ScriptedPolicy:
         self._doing: tuple[Subtask, str] | None = None
         self._motions, self._moving = 0, False
         self._playing = self._play()
-        self._meant: dict[str, Subtask | Refusal | None] = {}
+        self._meant: dict[str, Subtask | AmbiguousLabel | None] = {}
 
     def infer(self, observation: Observation, subtask: str) -> ActionChunk:
         """actions: float32 [1, A], in the environment's control mode."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from predimem.core.types import Refusal
+from predimem.core.types import AmbiguousLabel
 from predimem.envs.arena.meanings import meanings, refusal
 from predimem.envs.arena.subtasks import Subtask
 from predimem.envs.arena.task import Task, Variant
 
 
-def named(task: Task, variant: Variant, label: str) -> Subtask | Refusal | None:
+def named(task: Task, variant: Variant, label: str) -> Subtask | AmbiguousLabel | None:
     """The subtask of a task that `label` stands for, right or wrong, in whichever variant it occurs (`meanings`).
 
     A refusal for a label that leaves open what is meant ("place cookies into basket"): whoever carries it out knows the

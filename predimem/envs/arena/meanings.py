@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from predimem.core.subtask_labels import calls
-from predimem.core.types import Refusal
+from predimem.core.types import AmbiguousLabel
 from predimem.envs.arena.subtasks import Motion, Skill, Subtask
 from predimem.envs.arena.task import Task
 from predimem.envs.arena.tasks import TASKS
@@ -38,20 +38,20 @@ def meanings(label: str, variants: Iterable[Variant]) -> tuple[Subtask, ...]:
     return tuple(first.values())
 
 
-def refusal(label: str, meant: Iterable[Subtask]) -> Refusal:
+def refusal(label: str, meant: Iterable[Subtask]) -> AmbiguousLabel:
     """Why nobody carries out a label that has these meanings, at least two. Their order tells nothing of the truth."""
     meant = sorted(meant, key=lambda subtask: subtask.label)
-    return Refusal(label, tuple(map(_in_words, meant)), tuple(subtask.label for subtask in meant))
+    return AmbiguousLabel(label, tuple(map(_in_words, meant)), tuple(subtask.label for subtask in meant))
 
 
-def ambiguous_labels(vocabulary: Iterable[str], tasks: Iterable[Task] = TASKS) -> list[tuple[Task, Refusal]]:
+def ambiguous_labels(vocabulary: Iterable[str], tasks: Iterable[Task] = TASKS) -> list[tuple[Task, AmbiguousLabel]]:
     """The labels of a vocabulary that are ambiguous in one of the tasks, with that task."""
     vocabulary = tuple(vocabulary)
     found = ((task, label, meanings(label, task.variants)) for task in tasks for label in vocabulary)
     return [(task, refusal(label, meant)) for task, label, meant in found if len(meant) > 1]
 
 
-def as_markdown(rows: Iterable[tuple[Task, Refusal]]) -> str:
+def as_markdown(rows: Iterable[tuple[Task, AmbiguousLabel]]) -> str:
     """A table."""
     lines = [f"| {task.task_id} | {refused.label} | {'; '.join(refused.clear)} |" for task, refused in rows]
     return "\n".join(["| task | ambiguous | clear |", "| --- | --- | --- |", *lines])

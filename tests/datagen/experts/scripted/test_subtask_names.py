@@ -2,7 +2,7 @@
 
 from datagen.experts.scripted.subtask_names import named
 from predimem.core.subtask_labels import released
-from predimem.core.types import Refusal
+from predimem.core.types import AmbiguousLabel
 from predimem.envs.arena.subtasks import Motion, Subtask
 from predimem.envs.arena.task import Task
 from predimem.envs.arena.tasks import TASKS, task_of
@@ -12,7 +12,7 @@ def everywhere(task: Task) -> list[Subtask]:
     return [subtask for variant in task.variants for subtask in variant.subtasks]
 
 
-def played(found: Subtask | Refusal | None) -> Motion:
+def played(found: Subtask | AmbiguousLabel | None) -> Motion:
     assert isinstance(found, Subtask)
     return found.motion
 
@@ -42,7 +42,9 @@ def test_words_without_the_target_are_refused_whatever_is_true() -> None:
                 if released(subtask.label) == subtask.label:
                     assert found == subtask
                 else:
-                    assert isinstance(found, Refusal) and subtask.label in found.clear and len(found.meanings) > 1
+                    assert (
+                        isinstance(found, AmbiguousLabel) and subtask.label in found.clear and len(found.meanings) > 1
+                    )
                     refused += 1
     assert refused > 50
 
