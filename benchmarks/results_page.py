@@ -11,7 +11,9 @@ import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from itertools import combinations
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Any
 
 from benchmarks.long_pauses import table as long_pauses
@@ -69,6 +71,11 @@ CORRECTED_PLANNER = (
     ("arena_corrected_no_head", "no-head-corrected"),
     ("arena_corrected_skills", "predimem-corrected-skills"),
     ("arena_corrected_skills", "predimem-corrected-skills-slips"),
+)
+TRAINING_SEEDS = (
+    ("arena_corrected_no_head", "no-head-corrected"),
+    ("arena_training_seeds", "no-head-corrected-seed-1"),
+    ("arena_training_seeds", "no-head-corrected-seed-2"),
 )
 SECOND_ROUND = (("second_round_learned", "corrected-both"), ("second_round_skills", "corrected-both-skills"))
 LONG = (
@@ -172,6 +179,19 @@ def overall(which: Sequence[Which]) -> str:
         lines.append((f"`{agent}`", found["n"], tsr(found), csr(found), *played))
     head = ("agent config", "episodes", "TSR, % [95 %]", "CSR, % [95 %]", "planner", "actor", "revision", "file")
     return markdown(head, lines)
+
+
+def spread(which: Sequence[Which]) -> str:
+    """Trainings that differ in their seed alone, one after the other from 0 on, in the same episodes."""
+    found = [means(one) for one in which]
+    lines = [
+        (seed, f"`{one[1]}`", cell["n"], f"{100 * cell['success']:.1f}", f"{100 * cell['csr']:.1f}", weights(*one)[0])
+        for seed, (one, cell) in enumerate(zip(which, found, strict=True))
+    ]
+    values = ([100 * cell[name] for cell in found] for name in ("success", "csr"))
+    moments = (f"{mean(some):.1f} ± {stdev(some):.1f}" for some in values)
+    head = ("training seed", "agent config", "episodes", "TSR, %", "CSR, %", "planner")
+    return markdown(head, [*lines, ("mean ± standard deviation", "", sum(cell["n"] for cell in found), *moments, "")])
 
 
 def weights(file: str, agent: str) -> tuple[str, str]:
@@ -291,6 +311,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "corrected-planner": lambda: overall(CORRECTED_PLANNER),
     "corrected-planner-categories": lambda: by_category(CORRECTED_PLANNER),
     "corrected-planner-pairs": lambda: pairs(TO_CORRECTED_PLANNER),
+    "training-seeds": lambda: spread(TRAINING_SEEDS),
+    "training-seeds-pairs": lambda: pairs(list(combinations(TRAINING_SEEDS, 2))),
     "own-round": lambda: overall(OWN_ROUND),
     "own-round-pairs": lambda: pairs([(FULL, OWN_ROUND[0]), (WITH_SKILLS, OWN_ROUND[1]), (OWN_ROUND[3], OWN_ROUND[2])]),
     "second-round": lambda: overall(SECOND_ROUND),
