@@ -88,6 +88,7 @@ train(config, episodes=sys.argv[1], out=sys.argv[2], resume=True, progress=False
 """
 
 
+@pytest.mark.slow
 def test_ctrl_c_then_resume_equals_an_uninterrupted_run(episodes: Path, tmp_path: Path):
     steps, run = 20, tmp_path / "interrupted"
     command = [sys.executable, "-c", SCRIPT, str(episodes), str(run), str(steps)]

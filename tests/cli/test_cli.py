@@ -92,6 +92,7 @@ def test_bad_input_is_one_clear_line(arguments, message, monkeypatch, capsys):
     assert message in capsys.readouterr().err + str(ended.value.code)
 
 
+@pytest.mark.slow
 def test_a_memory_is_checked_with_the_window_of_a_recipe(tmp_path, monkeypatch, capsys):
     """Whose own memory may be named in the short form."""
     recipe = tmp_path / "recipe.yaml"

@@ -193,7 +193,7 @@ def wait_for(steps: int, world: LiberoWorld) -> None:
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("end", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_the_server_is_restarted(module: ModuleType, tmp_path: Path, end: signal.Signals) -> None:
     port = free_port()
     command = libero_command(tmp_path / "state", port=port)

@@ -110,6 +110,7 @@ def test_pages_that_are_read_slowly_and_not_on(server: ServerProcess) -> None:
     assert alive(server)
 
 
+@pytest.mark.slow
 def test_pages_over_tls(tmp_path: Path) -> None:
     with tls_server(tmp_path, limits=LIMITS) as (server, tls):
         with websockets.sync.client.connect(f"wss://127.0.0.1:{server.port}", ssl=tls) as robot:

@@ -81,6 +81,7 @@ def test_hard_states_begin_with_hard_skills() -> None:
     assert "place" in some and "place" not in all_hard
 
 
+@pytest.mark.slow
 def test_an_actor_labels_what_the_expert_does_not() -> None:
     """Its chunks are those of the flow, neither cut nor rounded to open and closed."""
     actor = str(weights_folder(None, "arena-actor"))
