@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import typer.main
 
-from benchmarks.results_page import CORRECTED_PLANNER, FULL, episodes, means
+from benchmarks.results_page import CORRECTED_PLANNER, FULL, TRAINING_SEEDS, episodes, means, spread
 from predimem.cli.app import app
 from predimem.core.interfaces import Environment, Planner, Policy
 from predimem.evaluation.analysis.compact import episodes_of
@@ -84,6 +84,12 @@ def test_the_figures_with_stock_meshes_and_of_the_same_seeds_are_those_of_the_re
     light = [e["status"] == "success" for e in episodes(("mikasa_touch", "predimem")) if (e["task"], e["seed"]) in same]
     assert len(light) == len(same)
     assert f"that all rows have, `predimem` has {100 * sum(light) / len(light):.0f} %." in " ".join(README.split())
+
+
+def test_the_spread_over_training_seeds_is_that_of_the_results():
+    readme = " ".join(README.split())
+    (told,) = re.findall(r"`no-head-corrected` succeed in (\S+ ± \S+) % of the same (\d+) episodes", readme)
+    assert told == (spread(TRAINING_SEEDS).splitlines()[-1].split(" | ")[3], str(means(TRAINING_SEEDS[0])["n"]))
 
 
 def test_the_actor_that_was_trained_on_is_compared_on_the_same_episodes():
