@@ -127,7 +127,7 @@ def train_own_rounds(
     """
     check_out(out, config)
     from predimem.core.config import load_config
-    from predimem.pipelines.own_rounds import OwnRoundsConfig, plan_own_rounds, played_with_skills
+    from predimem.pipelines.own_rounds import OwnRoundsConfig, plan_own_rounds, played_with_skills, with_training_seeds
     from predimem.pipelines.stage import choose_stages
 
     recipe = load_config(OwnRoundsConfig, config)
@@ -137,9 +137,10 @@ def train_own_rounds(
         "training_seeds": None if seeds is None else tuple(numbers("--seeds", seeds)),
     }
     recipe = replace(recipe, **{name: value for name, value in given.items() if value is not None})
-    stages = plan_own_rounds(recipe, split(only))
-    agents = ",".join(played_with_skills(choose_stages(stages, split(only)), recipe.evaluation))
-    _run(stages, recipe.out, only, dry_run, recipe.evaluation + (f" --agent {agents}" if agents else ""))
+    wanted = with_training_seeds(recipe, split(only))
+    stages = choose_stages(plan_own_rounds(recipe, wanted), wanted)
+    agents = ",".join(played_with_skills(stages, recipe.evaluation))
+    _run(stages, recipe.out, "", dry_run, recipe.evaluation + (f" --agent {agents}" if agents else ""))
 
 
 @app.command("robomme")

@@ -88,14 +88,25 @@ def played_with_skills(stages: Sequence[Stage], evaluation: str) -> list[str]:
     ]
 
 
+def with_training_seeds(config: OwnRoundsConfig, only: Sequence[str]) -> list[str]:
+    """Names of stages, in which that of a planner stands for its trainings with all seeds."""
+    every = (_trainings(config, name).values() if name in config.planners else (name,) for name in only)
+    return [stage for names in every for stage in names]
+
+
+def _trainings(config: OwnRoundsConfig, name: str) -> dict[int, str]:
+    """Training seed -> the name of the weights."""
+    first, *others = config.training_seeds
+    return {first: name} | {seed: f"{name}-seed-{seed}" for seed in others}
+
+
 def _round(config: OwnRoundsConfig, name: str) -> Iterable[Stage]:
     planner, out = weights_folder(config.weights, name), Path(config.out)
     if planner.is_relative_to(Path.cwd()):
         planner = planner.relative_to(Path.cwd())  # the weights keep this path in their record
     data = [_driven(config, f"{name}-{kind}", recipe, planner) for kind, recipe in config.data.items()]
     yield from data
-    for seed in config.training_seeds:
-        trained = name if seed == config.training_seeds[0] else f"{name}-seed-{seed}"
+    for seed, trained in _trainings(config, name).items():
         changes = {
             "out": str(out / trained),
             "episodes": [*(str(stage.result) for stage in data), *_older(config, name)],

@@ -14,7 +14,7 @@ from predimem.cli.app import app
 from predimem.core.config import ConfigError, from_dict, load_config
 from predimem.core.frames import EpisodeError
 from predimem.core.weight_files import WeightsError, weights_folder
-from predimem.pipelines.own_rounds import OwnRoundsConfig, plan_own_rounds, played_with_skills
+from predimem.pipelines.own_rounds import OwnRoundsConfig, plan_own_rounds, played_with_skills, with_training_seeds
 from predimem.pipelines.stage import DATA, PLANNER
 from predimem.pipelines.stage_runs import check_configs, check_episodes
 
@@ -62,6 +62,7 @@ def test_training_seeds_share_the_data(config: OwnRoundsConfig) -> None:
     assert (first.config["seed"], second.config["seed"]) == (3, 1)
     assert first.config["episodes"] == second.config["episodes"]
     assert first.result != second.result
+    assert with_training_seeds(one, ["arena-planner", "data"]) == ["arena-planner", "arena-planner-seed-1", "data"]
 
 
 def test_older_episodes_are_learnt_from_as_well(config: OwnRoundsConfig) -> None:
@@ -121,6 +122,8 @@ def test_the_command_lists_its_stages_and_refuses_other_seeds_than_numbers(tmp_p
     out = ["--out", str(tmp_path / "out")]
     listed = CliRunner().invoke(app, ["train", "rounds", *out, "--dry-run", "--only", "arena-planner-recent"])
     assert "[4/4] arena-planner-recent: predimem train planner" in listed.stdout, listed.output
+    some = ["--dry-run", "--only", "arena-planner-recent", "--seeds", "3,1"]
+    assert "arena-planner-recent-seed-1: " in CliRunner().invoke(app, ["train", "rounds", *out, *some]).stdout
     refused = CliRunner().invoke(app, ["train", "rounds", *out, "--seeds", "one"])
     assert "--seeds: expected whole numbers" in str(refused.exception) and refused.exit_code != 0
 

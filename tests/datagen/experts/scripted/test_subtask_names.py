@@ -42,9 +42,8 @@ def test_words_without_the_target_are_refused_whatever_is_true() -> None:
                 if released(subtask.label) == subtask.label:
                     assert found == subtask
                 else:
-                    assert (
-                        isinstance(found, AmbiguousLabel) and subtask.label in found.clear and len(found.meanings) > 1
-                    )
+                    assert isinstance(found, AmbiguousLabel)
+                    assert subtask.label in found.clear and len(found.meanings) > 1
                     refused += 1
     assert refused > 50
 
