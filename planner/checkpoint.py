@@ -53,10 +53,12 @@ class PlannerSpec:
 
     @property
     def known_subtasks(self) -> frozenset[str] | None:
-        """The subtasks that it was trained to name; None where its record does not list them, as after a training that
-        began with a pretrained model."""
+        """All that it was trained to name; None where its record does not list it, as after a training that began with
+        a pretrained model, or where it plans ahead."""
         known = self._known
-        return frozenset(known.all_subtasks()) if known is not None and known.subtasks else None
+        if known is None or not known.subtasks or self.prompt.plan_ahead:
+            return None
+        return frozenset(known.all_subtasks())
 
     @property
     def _known(self) -> TokenizerConfig | None:

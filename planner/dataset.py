@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from memory_bank import MemoryConfig
+from planner.ahead import planned_ahead
 from planner.branch_points import branch_points
 from planner.counterfactual import with_memory_of, with_replayed_memory
 from planner.named import as_named, unnamed_steps
@@ -71,6 +72,8 @@ class DatasetConfig:
         their end the oldest frame of the window is nominated in place of the newest: it shows the motion.
     told: patterns of the subtasks at whose end nothing is nominated, because the list of past subtasks (`memory:
         {past_subtasks: true}`) tells that they were done.
+    plan_ahead: patterns of the subtasks that are named together with those that follow them and match as well
+        (`planner.ahead`), as `prompt.plan_ahead` asks. For episodes whose order follows from what was shown before.
     events: patterns of the kinds of events in an episode's metadata (`events`), at whose end a frame is
         nominated as well, such as `carried into a drawer`: what somebody else does is no end of a subtask.
     named_memory_probability: in this share of the replays of an episode that says what its driver named (metadata
@@ -111,6 +114,7 @@ class DatasetConfig:
     nominate: Targets = "annotated"
     traceless: tuple[str, ...] = ()
     told: tuple[str, ...] = ()
+    plan_ahead: tuple[str, ...] = ()
     events: tuple[str, ...] = ()
     counterfactual: Literal["cue", "progress"] = "progress"
     counterfactual_steps: int = 20
@@ -185,6 +189,7 @@ class SampleMaker:
             raise DatasetError("no episodes to make training data from")
         for episode in episodes:
             refuse_evaluation_seed(episode.seed, episode.task)
+        episodes = [planned_ahead(episode, config.plan_ahead) for episode in episodes]
         self._memory = memory
         self._config = config
         self._by_task = by_task(episodes)

@@ -139,8 +139,8 @@ def replay_plans(
         bank.observe(observation_at(episode, step))
         if pending is not None and step >= pending[0] + latency_steps:
             bank.nominate(pending[1].keyframe_steps)
-            if pending[1].subtask is not None:
-                bank.note_subtask(pending[1].subtask)
+            if (said := pending[1].said) is not None:
+                bank.note_subtask(said)
             pending = None
         if pending is None:
             began = time.perf_counter()

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from predimem.core.subtask_labels import in_turn
 from predimem.core.types import MemorySnapshot, Plan
 
 FIELDS = ("current_primitive", "keyframe_positions")
@@ -23,15 +24,16 @@ def parse_plan(text: str, snapshot: MemorySnapshot) -> Plan:
     Never raises on a bad answer: the plan then has no subtask and says why in `error`.
     """
     try:
-        subtask, positions = parse_answer(text, window=len(snapshot.recent))
+        said, positions = parse_answer(text, window=len(snapshot.recent))
     except AnswerError as error:
         return Plan(snapshot.episode_id, snapshot.step, None, (), text, str(error))
     steps = tuple(snapshot.recent[position - 1].step for position in positions)
-    return Plan(snapshot.episode_id, snapshot.step, subtask, steps, text)
+    subtask, *later = in_turn(said)
+    return Plan(snapshot.episode_id, snapshot.step, subtask, steps, text, next_subtasks=tuple(later))
 
 
 def parse_answer(text: str, window: int) -> tuple[str, tuple[int, ...]]:
-    """Returns (subtask, sorted 1-indexed positions).
+    """Returns (subtask with what comes next, sorted 1-indexed positions).
 
     Raises AnswerError unless `text` is exactly one JSON object with the two fields, a non-empty string and a list of
     integers in 1..window.
@@ -47,7 +49,7 @@ def parse_answer(text: str, window: int) -> tuple[str, tuple[int, ...]]:
     if set(answer) != set(FIELDS):
         raise AnswerError(f"expected exactly the fields {', '.join(FIELDS)}, got {', '.join(answer) or 'none'}")
     subtask, positions = answer["current_primitive"], answer["keyframe_positions"]
-    if not isinstance(subtask, str) or not subtask.strip():
+    if not isinstance(subtask, str) or not all(part.strip() for part in in_turn(subtask)):
         raise AnswerError(f"current_primitive must be a non-empty string, got {subtask!r}")
     if not isinstance(positions, list) or not all(type(p) is int for p in positions):
         raise AnswerError(f"keyframe_positions must be a list of integers, got {positions!r}")

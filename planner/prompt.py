@@ -15,6 +15,7 @@ import numpy as np
 
 from memory_bank import MemoryConfig
 from planner.crop import check_crop, cropped
+from predimem.core.subtask_labels import THEN
 from predimem.core.types import Frame, MemorySnapshot, PastSession
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class PromptConfig:
         this episode's keyframes. Their times count from the start of their own session.
     crop: camera -> left, top, right and bottom of the part of its image that is shown, as fractions. What matters fills
         the image, so that it needs fewer tokens. Labels that name places still count from the whole image.
+    plan_ahead: True asks for what comes after the subtask as well.
     numbered: True numbers keyframes and past subtasks from 1, so that the third keyframe is looked up, not counted. A
         keyframe that is forgotten changes the numbers of those after it.
 
@@ -58,6 +60,7 @@ class PromptConfig:
     past_sessions: bool = False
     crop: dict[str, tuple[float, float, float, float]] = field(default_factory=dict)
     numbered: bool = False
+    plan_ahead: bool = False
 
     def __post_init__(self) -> None:
         if not self.cameras or len(set(self.cameras)) != len(self.cameras):
@@ -161,6 +164,8 @@ def fixed_phrases(config: PromptConfig, instructions: Sequence[str] = ()) -> lis
     if config.past_sessions:
         user += [NO_SESSIONS]
     answer = ['{"current_primitive":"', '","keyframe_positions":[', "]}"]
+    if config.plan_ahead:
+        answer += [THEN]
     return [*(f"{line}\n" for line in system), *tasks, *(f"{line}\n" for line in user), last, RETURN, *answer]
 
 
@@ -214,6 +219,8 @@ def _system_lines(config: PromptConfig) -> list[str]:
         "  - current_primitive: the primitive action that the robot should execute now.",
         f"  - keyframe_positions: 1-indexed positions of keyframes inside the {window}.",
     ]
+    if config.plan_ahead:
+        rules[-1:-1] = [f'    Where the next ones are known, they follow, each after "{THEN}".']
     if config.keyframes:
         evidence.insert(0, "Historical keyframes from earlier in the same episode.")
         rules.insert(0, "- Historical keyframes are earlier than the current window.")

@@ -59,6 +59,11 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         check_agreement(self.prompt, self.memory)
+        if self.prompt.plan_ahead != bool(self.dataset.plan_ahead):
+            raise ValueError(
+                f"prompt.plan_ahead is {self.prompt.plan_ahead} and dataset.plan_ahead is "
+                f"{list(self.dataset.plan_ahead)}: a planner is asked to plan ahead where its labels do"
+            )
         if self.prompt.past_sessions:
             raise ValueError(
                 "prompt: past_sessions: episode files hold no earlier sessions to learn from; set it false"

@@ -23,6 +23,7 @@ from memory_bank.store.records import (
     StoreError,
 )
 from memory_bank.store.scope import EPISODES, KEYFRAMES, in_parts, where
+from predimem.core.subtask_labels import in_turn
 from predimem.core.types import Frame
 
 PLAN = "step, subtask, keyframe_steps, confidence, text, at_s, latency_s"
@@ -221,6 +222,12 @@ class StoreReader:
         return f"; the last ones are: {', '.join(name for (name,) in rows)}" if rows else "; there is none yet"
 
 
+def _plan(row: Row) -> StoredPlan:
+    step, said, keyframe_steps, *rest = row
+    subtask, *later = (None,) if said is None else in_turn(said)
+    return StoredPlan(step, subtask, tuple(json.loads(keyframe_steps)), *rest, next_subtasks=tuple(later))
+
+
 _EPISODE = "e.id, e.episode_id, e.instruction, e.outcome, e.began_s, r.name, s.name"
 _COUNTS = "(SELECT episode, count(*) AS count FROM keyframes GROUP BY episode)"
 
@@ -234,7 +241,7 @@ def _episode(read: Link, row: Row) -> StoredEpisode:
         key,
         episode_id,
         instruction,
-        tuple(StoredPlan(step, subtask, tuple(json.loads(k)), *rest) for step, subtask, k, *rest in plans),
+        tuple(map(_plan, plans)),
         tuple(step for (step,) in steps),
         outcome,
         tuple(StoredFailure(*failure) for failure in failures),

@@ -34,7 +34,7 @@ class StoredPlan:
     """An answer of the planner that was used.
 
     text: the raw answer. at_s: when it was stored, in seconds since 1970. latency_s: how long the planner took; None
-    where that was not kept.
+    where that was not kept. next_subtasks: what comes after the subtask, where the planner plans ahead.
     """
 
     step: int
@@ -44,6 +44,7 @@ class StoredPlan:
     text: str
     at_s: float | None = None
     latency_s: float | None = None
+    next_subtasks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -128,7 +128,7 @@ class MemoryStore(StoreReader):
             for marks, part in in_parts(nominated):
                 write(f"UPDATE keyframes SET nominated = 1 WHERE episode = ? AND step IN ({marks})", (key, *part))
             now, steps = time.time(), json.dumps(plan.keyframe_steps)
-            add_plan(write, key, (plan.step, plan.subtask, steps, plan.confidence, plan.text, now, latency_s))
+            add_plan(write, key, (plan.step, plan.said, steps, plan.confidence, plan.text, now, latency_s))
 
     def keep_frames(self, key: int, keyframes: Sequence[NewKeyframe]) -> None:
         """Write keyframes that are not there yet, all or none. Raises NotOwner."""

@@ -108,7 +108,8 @@ class DualSystemAgent:
         self._subtask: str | None = None
         self._plan_step: int | None = None
         self._asked_step: int | None = None  # of the last question to S2, whether S2 was free or not
-        self._rival: str | None = None  # the new subtask that the last plans named
+        self._said: str | None = None  # the subtask with what comes next
+        self._rival: str | None = None  # what the last plans said in its place
         self._rival_plans = 0  # how many of them in a row
         self._pending: _Pending | None = None
         self._last_action: np.ndarray | None = None
@@ -208,20 +209,20 @@ class DualSystemAgent:
         self._bank.nominate(plan.keyframe_steps)
         if plan.step < 0:
             return
-        if (subtask := self._confirmed(plan)) is not None:
-            self._subtask, self._plan_step = subtask, plan.step
-            self._bank.note_subtask(subtask)
+        if (said := self._confirmed(plan)) is not None:
+            self._subtask, self._said, self._plan_step = plan.subtask, said, plan.step
+            self._bank.note_subtask(said)
 
     def _confirmed(self, plan: Plan) -> str | None:
-        """The plan's subtask if it is the current one from now on."""
-        change = plan.subtask is not None and self._subtask is not None and plan.subtask != self._subtask
+        """What the plan says if that holds from now on."""
+        change = plan.said is not None and self._said is not None and plan.said != self._said
         unsure = plan.confidence is not None and plan.confidence < self._config.min_confidence
         if not change or unsure:
             self._rival, self._rival_plans = None, 0
-            return None if change else plan.subtask
-        self._rival_plans = self._rival_plans + 1 if plan.subtask == self._rival else 1
-        self._rival = plan.subtask
-        return plan.subtask if self._rival_plans >= self._config.confirm_plans else None
+            return None if change else plan.said
+        self._rival_plans = self._rival_plans + 1 if plan.said == self._rival else 1
+        self._rival = plan.said
+        return plan.said if self._rival_plans >= self._config.confirm_plans else None
 
     def _refill(self, observation: Observation) -> float | None:
         """Ask S1 for a chunk if the queue runs low or its subtask is outdated; seconds that it took."""

@@ -1,12 +1,14 @@
 """The labels of subtasks: what S2 says and S1 is told.
 
 Where the words of a task could mean several targets, because the hidden state decides which, the target stands
-behind them: "place cookies into basket: basket left".
+behind them: "place cookies into basket: basket left". A planner that plans ahead also says what comes next: "touch the
+teal cube; then touch the red cube".
 """
 
 from __future__ import annotations
 
 SEPARATOR = ": "
+THEN = "; then "
 _SMALL_WORDS = frozenset(("in", "into", "on", "onto", "the"))
 
 
@@ -18,6 +20,12 @@ def with_target(words: str, target: str) -> str:
 def released(label: str) -> str:
     """The label without its target: as it was released with RoboMemArena."""
     return label.partition(SEPARATOR)[0]
+
+
+def in_turn(text: str) -> tuple[str, ...]:
+    """The subtask that is due now and those that come next, of what a planner says: "touch the teal cube; then touch
+    the red cube". A label alone is the only one."""
+    return tuple(text.split(THEN))
 
 
 def calls(name: str, label: str) -> bool:

@@ -12,6 +12,8 @@ from typing import Literal
 
 import numpy as np
 
+from predimem.core.subtask_labels import THEN
+
 Status = Literal["success", "failure", "error"]
 
 
@@ -108,8 +110,9 @@ class Plan:
     subtask: None when the answer could not be parsed: the agent then keeps its last subtask.
     keyframe_steps: nominated frames, as absolute control steps.
     text: the raw answer; error: why it could not be parsed (None when it could).
-    confidence: the probability, in [0, 1], that the planner gave to the subtask of its answer; None where it
-    does not say.
+    confidence: the probability, in [0, 1], that the planner gave to the subtask of its answer, and to what comes next
+    where it says that; None where it does not tell.
+    next_subtasks: what comes after the subtask, in this order, as a planner that plans ahead says; empty for others.
     """
 
     episode_id: str
@@ -119,6 +122,12 @@ class Plan:
     text: str = ""
     error: str | None = None
     confidence: float | None = None
+    next_subtasks: tuple[str, ...] = ()
+
+    @property
+    def said(self) -> str | None:
+        """The subtask with what comes next, in the planner's words, which a text memory keeps."""
+        return None if self.subtask is None else THEN.join((self.subtask, *self.next_subtasks))
 
 
 @dataclass(frozen=True)

@@ -170,7 +170,8 @@ def replay(
             bank.observe(Observation(frame.step, frame.images, state, frame.time_s))
         steps = tuple(step for step in stored.keyframe_steps if step in nominated)
         bank.announce(steps)
-        resume(Plan(episode.episode_id, stored.step, stored.subtask, steps, stored.text, confidence=stored.confidence))
+        told = {"confidence": stored.confidence, "next_subtasks": stored.next_subtasks}
+        resume(Plan(episode.episode_id, stored.step, stored.subtask, steps, stored.text, **told))
         yield stored
 
 

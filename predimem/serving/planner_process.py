@@ -232,5 +232,5 @@ def _plan_data(answer: Plan | Exception) -> dict[str, Any]:
 def _read_plan(data: dict[str, Any]) -> Plan | Exception:
     if "raised" in data:
         return PlannerGone(f"the planner raised {data['raised']}")
-    fields: dict[str, Any] = data | {"keyframe_steps": tuple(data["keyframe_steps"])}
+    fields: dict[str, Any] = data | {name: tuple(data[name]) for name in ("keyframe_steps", "next_subtasks")}
     return Plan(**fields)

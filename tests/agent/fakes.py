@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from predimem.core.subtask_labels import in_turn
 from predimem.core.types import ActionChunk, MemorySnapshot, Observation, Plan, StepResult
 
 
@@ -66,7 +67,7 @@ class StepPlanner:
 
 
 class Answered(NamedTuple):
-    subtask: str | None
+    said: str | None
     confidence: float | None = None
 
 
@@ -77,8 +78,10 @@ class ScriptedPlanner:
         self._answers = answers
 
     def plan(self, snapshot: MemorySnapshot) -> Plan:
-        subtask, confidence = self._answers[min(snapshot.step, len(self._answers) - 1)]
-        return Plan(snapshot.episode_id, snapshot.step, subtask, (snapshot.step,), str(subtask), confidence=confidence)
+        said, confidence = self._answers[min(snapshot.step, len(self._answers) - 1)]
+        subtask, *later = (None,) if said is None else in_turn(said)
+        rest = {"confidence": confidence, "next_subtasks": tuple(later)}
+        return Plan(snapshot.episode_id, snapshot.step, subtask, (snapshot.step,), str(said), **rest)
 
 
 class BlockingPlanner:

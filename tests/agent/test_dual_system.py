@@ -135,6 +135,14 @@ def test_a_change_of_subtask_waits_for_confirmation():
     assert "".join(tick["subtask"] or "-" for tick in unfiltered) == "-ababccccbbbb"
 
 
+def test_what_comes_next_is_remembered_and_s1_is_told_the_subtask_alone():
+    said = ["ab", "ab", "ac", "ab", "ac", "ac", "c", "c"]
+    ticks, bank = follow([("; then ".join(names), 0.5) for names in said], confirm_plans=2)
+    assert "".join(tick["subtask"] or "-" for tick in ticks) == "-aaaaaaac"
+    assert bank.snapshot().past_subtasks == ("a; then b", "a; then c", "c")
+    assert not any(tick["stale_action"] for tick in ticks[2:8])  # another end of the plan asks for no other action
+
+
 def test_an_unsure_plan_changes_no_subtask():
     answers = [("a", 0.1), ("b", 0.4), ("b", 0.6), ("a", None), ("b", 0.9), ("b", 0.59), ("b", 0.9), ("a", 0.2)]
     ticks, _ = follow(answers, min_confidence=0.6)

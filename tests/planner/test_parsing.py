@@ -22,6 +22,14 @@ def test_positions_become_absolute_steps():
     assert (plan.episode_id, plan.step, plan.error) == ("episode", 9, None)
 
 
+def test_what_comes_next_is_told_apart_from_the_subtask():
+    said = "touch the red cube; then touch the teal cube; then press the button"
+    plan = parse_plan(render_answer(said, []), SNAPSHOT)
+    assert plan.subtask == "touch the red cube"
+    assert plan.next_subtasks == ("touch the teal cube", "press the button")
+    assert plan.said == said
+
+
 def test_the_answer_is_the_papers_json():
     assert render_answer("pick cookies", []) == '{"current_primitive":"pick cookies","keyframe_positions":[]}'
 
@@ -47,6 +55,7 @@ def test_order_and_blanks_do_not_matter():
         ('{"current_primitive":"a","current_primitive":"b","keyframe_positions":[]}', "twice"),
         ('{"current_primitive":null,"keyframe_positions":[]}', "non-empty string"),
         ('{"current_primitive":" ","keyframe_positions":[]}', "non-empty string"),
+        ('{"current_primitive":"wait; then ","keyframe_positions":[]}', "non-empty string"),
         ('{"current_primitive":["wait"],"keyframe_positions":[]}', "non-empty string"),
         ('{"current_primitive":"wait","keyframe_positions":null}', "list of integers"),
         ('{"current_primitive":"wait","keyframe_positions":1}', "list of integers"),

@@ -156,12 +156,13 @@ def test_a_restored_bank_has_the_last_images_of_the_window(store: MemoryStore) -
     """What the planner was shown last, nominated or not, is there; what had left the window is not."""
     key = store.begin("e", "do it")
     for step in (2, 10, 14):
-        store.keep(key, plan(step), {step: frame(step)})
+        store.keep(key, replace(plan(step), next_subtasks=("wait",) * (step == 14)), {step: frame(step)})
     found, bank, resumed = store.find("e"), SessionBank(MEMORY), []
     assert found is not None
     bank.reset("e", "do it")
     restore(bank, resumed.append, store, found, 1)
     assert [p.step for p in resumed] == [2, 10, 14]
+    assert [p.next_subtasks for p in resumed] == [(), (), ("wait",)]
     recent = bank.snapshot().recent
     assert [f.step for f in recent] == [10, 12, 14] and bank.last_step == 14
     for shown, source in zip(recent, (10, 10, 14), strict=True):  # the last image before holds

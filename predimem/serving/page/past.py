@@ -170,8 +170,8 @@ def _shown_by_own(bank: SessionBank, store: MemoryStore, stored: StoredEpisode) 
 
     def resume(plan: Plan) -> None:
         bank.nominate(plan.keyframe_steps)
-        if plan.subtask is not None:
-            bank.note_subtask(plan.subtask)
+        if plan.said is not None:
+            bank.note_subtask(plan.said)
 
     for plan in replay(bank, resume, store, stored, state_dim=0):
         if bank.last_step is None:

@@ -20,7 +20,8 @@ def test_an_episode_comes_back_whole(opened: Open) -> None:
     plan = Plan("arm/1", 5, "look", (3, 5), '{"subtask": "look"}', confidence=0.5)
     store.keep(key, plan, {3: frame("a", 3)}, 0.25, embeddings={3: {MODEL: vector("a", 3)}})
     store.keep(key, Plan("arm/1", 9, None, (), "x"), {3: frame("a", 3), 9: frame("a", 9)})
-    store.keep(key, Plan("arm/1", 12, "go", (9,), "y"), {})  # nominated after its image was kept
+    ahead = Plan("arm/1", 12, "go", (9,), "y", next_subtasks=("look", "go"))
+    store.keep(key, ahead, {})  # nominated after its image was kept
     store.keep_failure(key, StoredFailure(14, "no JSON", "{", 100.0, None))
     store.keep_piece(key, 1.0, b"\x00one")
     store.keep_piece(key, 2.0, b"two")
@@ -33,6 +34,7 @@ def test_an_episode_comes_back_whole(opened: Open) -> None:
         (9, None, (), None, "x", None),
         (12, "go", (9,), None, "y", None),
     ]
+    assert [p.next_subtasks for p in found.plans] == [(), (), ("look", "go")]
     assert found.failures == (StoredFailure(14, "no JSON", "{", 100.0, None),)
     assert (found.outcome, found.image_steps) == ("success", (3, 9))
     assert other.trajectory_pieces(key) == [b"\x00one", b"two"]
