@@ -96,7 +96,7 @@ class FullMemory(Memory, Protocol):
     """A memory with all that the runtime asks for; `memory_bank.make_memory` gives one."""
 
     def note_subtask(self, subtask: str) -> None:
-        """The planner's answer, which is the current subtask from now on; it is told whenever a plan arrives."""
+        """The planner's answer (`Plan.said`), which holds from now on; it is told whenever a plan arrives."""
         ...
 
     def upcoming(self, steps: int) -> MemorySnapshot:
