@@ -20,6 +20,7 @@ from predimem.agent.action_queue import ActionQueue
 from predimem.agent.clock import Clock
 from predimem.agent.worker import Answer, PlannerWorker
 from predimem.core.interfaces import ContinuingPolicy, FullMemory, Policy, RecallsHistory
+from predimem.core.subtask_labels import THEN, in_turn
 from predimem.core.types import ActionChunk, History, Observation, Plan, Tick
 
 HoldAction = Callable[[np.ndarray | None], np.ndarray]
@@ -36,6 +37,9 @@ class DualSystemConfig:
     single wrong answers, and every correct change then comes one planning period later for each more.
     min_confidence: a plan that is less sure of a new subtask than this does not count towards it; one that does not say
     how sure it is counts.
+    keep_plan: what a planner that plans ahead has said comes next (`Plan.next_subtasks`) is kept. Its next plans only
+    tell whether the robot goes on: one that names the next subtask does, whatever it says comes after that, and one
+    that names another one counts for nothing.
     chunks: what becomes of the queued actions while S1 computes the next chunk. `replace`: they are executed, and the
     new chunk knows nothing of them. `guided`, `trained`: they are executed, and the new chunk continues them, because
     the flow is guided (arXiv:2506.07339) or the model was trained to (arXiv:2512.05964). `wait`: they are thrown away
@@ -52,6 +56,7 @@ class DualSystemConfig:
     plan_every_steps: int = 1
     confirm_plans: int = 1
     min_confidence: float = 0.0
+    keep_plan: bool = False
     chunks: Literal["replace", "wait", "guided", "trained"] = "replace"
     align: Literal["steps", "actions"] = "steps"
     s1_delay_steps: int | None = None
@@ -109,6 +114,7 @@ class DualSystemAgent:
         self._plan_step: int | None = None
         self._asked_step: int | None = None  # of the last question to S2, whether S2 was free or not
         self._said: str | None = None  # the subtask with what comes next
+        self._later: list[str] = []  # what comes next
         self._rival: str | None = None  # what the last plans said in its place
         self._rival_plans = 0  # how many of them in a row
         self._pending: _Pending | None = None
@@ -210,19 +216,29 @@ class DualSystemAgent:
         if plan.step < 0:
             return
         if (said := self._confirmed(plan)) is not None:
-            self._subtask, self._said, self._plan_step = plan.subtask, said, plan.step
+            self._subtask, *later = in_turn(said)
+            self._said, self._later, self._plan_step = said, later, plan.step
             self._bank.note_subtask(said)
 
     def _confirmed(self, plan: Plan) -> str | None:
         """What the plan says if that holds from now on."""
-        change = plan.said is not None and self._said is not None and plan.said != self._said
+        said = self._within_plan(plan)
+        change = said is not None and self._said is not None and said != self._said
         unsure = plan.confidence is not None and plan.confidence < self._config.min_confidence
         if not change or unsure:
             self._rival, self._rival_plans = None, 0
-            return None if change else plan.said
-        self._rival_plans = self._rival_plans + 1 if plan.said == self._rival else 1
-        self._rival = plan.said
-        return plan.said if self._rival_plans >= self._config.confirm_plans else None
+            return None if change else said
+        self._rival_plans = self._rival_plans + 1 if said == self._rival else 1
+        self._rival = said
+        return said if self._rival_plans >= self._config.confirm_plans else None
+
+    def _within_plan(self, plan: Plan) -> str | None:
+        """What the plan says, with the end of the plan that is kept, if one is; None if it says something else."""
+        if not (self._config.keep_plan and self._later):
+            return plan.said
+        if plan.subtask == self._subtask:
+            return self._said
+        return THEN.join(self._later) if plan.subtask == self._later[0] else None
 
     def _refill(self, observation: Observation) -> float | None:
         """Ask S1 for a chunk if the queue runs low or its subtask is outdated; seconds that it took."""

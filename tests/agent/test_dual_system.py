@@ -143,6 +143,15 @@ def test_what_comes_next_is_remembered_and_s1_is_told_the_subtask_alone():
     assert not any(tick["stale_action"] for tick in ticks[2:8])  # another end of the plan asks for no other action
 
 
+def test_a_plan_is_kept_and_gone_on_with():
+    said = ["w", "abc", "abc", "a", "xb", "bx", "bx", "abc", "c", "cx", "a", "d", "d"]
+    ticks, bank = follow([("; then ".join(names), 0.5) for names in said], confirm_plans=2, keep_plan=True)
+    # "xb" and the second "abc" do not begin with what comes next, and what comes after "b" and "c" is known; once the
+    # plan has come to its end, "a" and "d" are as good as any
+    assert "".join(tick["subtask"] or "-" for tick in ticks) == "-wwaaaabbbcccd"
+    assert bank.snapshot().past_subtasks == ("w", "a; then b; then c", "b; then c", "c", "d")
+
+
 def test_an_unsure_plan_changes_no_subtask():
     answers = [("a", 0.1), ("b", 0.4), ("b", 0.6), ("a", None), ("b", 0.9), ("b", 0.59), ("b", 0.9), ("a", 0.2)]
     ticks, _ = follow(answers, min_confidence=0.6)
