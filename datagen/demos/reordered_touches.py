@@ -28,8 +28,8 @@ from predimem.core.scene_facts import SceneFacts
 from predimem.envs.mikasa.families.touch_many import BUNCH, LIFT, PRESS
 from predimem.envs.mikasa.families.touch_one import WAIT, WATCH, touch
 
-APPROACH_STEPS = 3  # of each touch, so many before its end are shown ...
-APPROACH_M = 0.025  # ... at which the hand is at least so far away: images nearer by look as those of the end
+APPROACH_STEPS = 16  # of each touch, so many before its end are shown, ...
+APPROACH_M = 0.008  # ... at which the hand is at least so far away: images nearer by look as those of the end
 REST_STEPS = (4, 10)  # ... and for so long the arm at rest after it, until it is told what is next:
 REST_M = 0.015  # what the source shows until the hand has left by so much, and then the last of that
 PHASE_STEPS = (1, 5)  # how long a cube of the cue shows, and the empty table after it, in the suite's short tasks
@@ -120,10 +120,12 @@ def _rest(source: Episode, start: int, steps: int) -> list[int]:
 
 
 def _approach(source: Episode, span: SubtaskSpan) -> list[int]:
-    """The last steps of a subtask at which the hand is still under way; its first ones where none is."""
-    away_m = np.linalg.norm(source.state[span.start : span.end, :3] - source.state[span.end, :3], axis=1)
-    far = span.start + np.flatnonzero(away_m >= APPROACH_M)
-    return far[-APPROACH_STEPS:].tolist() or [span.start]
+    """The last steps of a subtask at which the hand has left and is still under way; its first one where none is."""
+    hand_m = source.state[span.start : span.end, :3]
+    left = np.linalg.norm(hand_m - source.state[span.start, :3], axis=1) >= REST_M
+    there = np.linalg.norm(hand_m - source.state[span.end, :3], axis=1) < APPROACH_M
+    under_way = span.start + np.flatnonzero(np.logical_or.accumulate(left) & ~there)
+    return under_way[-APPROACH_STEPS:].tolist() or [span.start]
 
 
 def _cue_of(source: Episode, shown: Sequence[str]) -> dict[str, np.ndarray]:
