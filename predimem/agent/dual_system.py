@@ -20,7 +20,7 @@ from predimem.agent.action_queue import ActionQueue
 from predimem.agent.clock import Clock
 from predimem.agent.worker import Answer, PlannerWorker
 from predimem.core.interfaces import ContinuingPolicy, FullMemory, Policy, RecallsHistory
-from predimem.core.subtask_labels import THEN, in_turn
+from predimem.core.subtask_labels import THEN
 from predimem.core.types import ActionChunk, History, Observation, Plan, Tick
 
 HoldAction = Callable[[np.ndarray | None], np.ndarray]
@@ -111,11 +111,10 @@ class DualSystemAgent:
         self._queue.clear()
         self._episode_id = episode_id
         self._subtask: str | None = None
+        self._subtasks: tuple[str, ...] = ()  # the subtask with what comes next
         self._plan_step: int | None = None
         self._asked_step: int | None = None  # of the last question to S2, whether S2 was free or not
-        self._said: str | None = None  # the subtask with what comes next
-        self._later: list[str] = []  # what comes next
-        self._rival: str | None = None  # what the last plans said in its place
+        self._rival: tuple[str, ...] = ()  # what the last plans named in their place
         self._rival_plans = 0  # how many of them in a row
         self._pending: _Pending | None = None
         self._last_action: np.ndarray | None = None
@@ -215,30 +214,30 @@ class DualSystemAgent:
         self._bank.nominate(plan.keyframe_steps)
         if plan.step < 0:
             return
-        if (said := self._confirmed(plan)) is not None:
-            self._subtask, *later = in_turn(said)
-            self._said, self._later, self._plan_step = said, later, plan.step
-            self._bank.note_subtask(said)
+        if subtasks := self._confirmed(plan):
+            self._subtasks, self._subtask, self._plan_step = subtasks, subtasks[0], plan.step
+            self._bank.note_subtask(THEN.join(subtasks))
 
-    def _confirmed(self, plan: Plan) -> str | None:
-        """What the plan says if that holds from now on."""
-        said = self._within_plan(plan)
-        change = said is not None and self._said is not None and said != self._said
+    def _confirmed(self, plan: Plan) -> tuple[str, ...]:
+        """The plan's subtasks if they hold from now on."""
+        subtasks = self._within_plan(plan)
+        change = bool(subtasks and self._subtasks) and subtasks != self._subtasks
         unsure = plan.confidence is not None and plan.confidence < self._config.min_confidence
         if not change or unsure:
-            self._rival, self._rival_plans = None, 0
-            return None if change else said
-        self._rival_plans = self._rival_plans + 1 if said == self._rival else 1
-        self._rival = said
-        return said if self._rival_plans >= self._config.confirm_plans else None
+            self._rival, self._rival_plans = (), 0
+            return () if change else subtasks
+        self._rival_plans = self._rival_plans + 1 if subtasks == self._rival else 1
+        self._rival = subtasks
+        return subtasks if self._rival_plans >= self._config.confirm_plans else ()
 
-    def _within_plan(self, plan: Plan) -> str | None:
-        """What the plan says, with the end of the plan that is kept, if one is; None if it says something else."""
-        if not (self._config.keep_plan and self._later):
-            return plan.said
+    def _within_plan(self, plan: Plan) -> tuple[str, ...]:
+        """The plan's subtasks, with the end of the plan that is kept, if one is; none if it names something else."""
+        later = self._subtasks[1:]
+        if not (self._config.keep_plan and later):
+            return plan.subtasks
         if plan.subtask == self._subtask:
-            return self._said
-        return THEN.join(self._later) if plan.subtask == self._later[0] else None
+            return self._subtasks
+        return later if plan.subtask == later[0] else ()
 
     def _refill(self, observation: Observation) -> float | None:
         """Ask S1 for a chunk if the queue runs low or its subtask is outdated; seconds that it took."""

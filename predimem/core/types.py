@@ -125,9 +125,14 @@ class Plan:
     next_subtasks: tuple[str, ...] = ()
 
     @property
+    def subtasks(self) -> tuple[str, ...]:
+        """The subtask and what comes next; none when the answer could not be parsed."""
+        return () if self.subtask is None else (self.subtask, *self.next_subtasks)
+
+    @property
     def said(self) -> str | None:
-        """The subtask with what comes next, in the planner's words, which a text memory keeps."""
-        return None if self.subtask is None else THEN.join((self.subtask, *self.next_subtasks))
+        """The subtask with what comes next, in words, which a text memory keeps."""
+        return None if self.subtask is None else THEN.join(self.subtasks)
 
 
 @dataclass(frozen=True)
