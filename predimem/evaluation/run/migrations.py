@@ -32,7 +32,12 @@ AGENT_DEFAULTS: dict[str, Any] = {
 }  # fmt: skip
 
 # The dual system's options that came later than some results.
-DUAL_SYSTEM_DEFAULTS: dict[str, Any] = {"chunks": "replace", "align": "steps", "s1_delay_steps": None}
+DUAL_SYSTEM_DEFAULTS: dict[str, Any] = {
+    "chunks": "replace",
+    "align": "steps",
+    "s1_delay_steps": None,
+    "keep_plan": False,
+}
 
 
 def modern_settings(data: Mapping[str, Any], where: str) -> dict[str, Any]:
