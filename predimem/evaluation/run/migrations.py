@@ -57,7 +57,7 @@ def modern_results(results: Mapping[str, Any]) -> dict[str, Any]:
     if "columns" in results:
         results["columns"] = [RENAMED_IN_RECORDS.get(name, name) for name in results["columns"]]
     if results["schema"] >= SCHEMA:
-        return results
+        return _today(results)
     results = renamed(results, RENAMED, "results") | {"schema": SCHEMA}
     results["benchmark_version"] = results.pop("suite_version", None)
     agents = tuple(results.get("config", {}).get("agents", ()))
@@ -114,7 +114,7 @@ def modern_identity(identity: Mapping[str, Any]) -> tuple[dict[str, Any], dict[s
 
 
 def _today(identity: Mapping[str, Any]) -> dict[str, Any]:
-    """The identity of a journal in today's words, with the options that came later."""
+    """The identity of a journal, or results, in today's words, with the options that came later."""
     provenance = dict(identity.get("provenance", {}))
     if "play" not in provenance:
         return dict(identity)

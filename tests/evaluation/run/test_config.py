@@ -18,7 +18,7 @@ from predimem.core.placement import Placement
 from predimem.evaluation.analysis.compact import episodes_of
 from predimem.evaluation.run.benchmark_player import BenchmarkPlayer
 from predimem.evaluation.run.config import EvaluationFile, PlayConfig, evaluation_settings, played_with, read_results
-from predimem.evaluation.run.migrations import AGENT_DEFAULTS, modern_provenance, modern_results
+from predimem.evaluation.run.migrations import AGENT_DEFAULTS, SCHEMA, modern_provenance, modern_results
 from predimem.evaluation.run.names import missing_weights
 
 ROOT = Path(__file__).parents[3]
@@ -208,6 +208,13 @@ def test_settings_of_earlier_versions_are_read(tmp_path: Path) -> None:
     settings = evaluation_settings(path, {})
     assert settings.benchmark == "arena" and settings.agent_configs == {"a": AgentConfig("oracle", "skills")}
     assert settings.play.environment == {"image_px": 64}
+
+
+def test_results_of_todays_schema_get_the_options_that_came_later() -> None:
+    path = Path("results/mikasa_sequences.json")
+    results = json.loads(path.read_text())
+    assert results["schema"] == SCHEMA and "keep_plan" not in results["provenance"]["play"]["agent"]
+    assert modern_results(results)["provenance"]["play"]["agent"]["keep_plan"] is False
 
 
 def test_results_from_before_chunks_could_continue_are_of_agents_whose_chunks_do_not() -> None:
