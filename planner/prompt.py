@@ -217,10 +217,9 @@ def _system_lines(config: PromptConfig) -> list[str]:
         "- Return strict JSON only, without any other text.",
         "- Return exactly two fields:",
         "  - current_primitive: the primitive action that the robot should execute now.",
+        *([f'    Where the next ones are known, they follow, each after "{THEN}".'] if config.plan_ahead else []),
         f"  - keyframe_positions: 1-indexed positions of keyframes inside the {window}.",
     ]
-    if config.plan_ahead:
-        rules[-1:-1] = [f'    Where the next ones are known, they follow, each after "{THEN}".']
     if config.keyframes:
         evidence.insert(0, "Historical keyframes from earlier in the same episode.")
         rules.insert(0, "- Historical keyframes are earlier than the current window.")

@@ -110,8 +110,7 @@ class DualSystemAgent:
         self._bank.reset(episode_id, instruction)
         self._queue.clear()
         self._episode_id = episode_id
-        self._subtask: str | None = None
-        self._subtasks: tuple[str, ...] = ()  # the subtask with what comes next
+        self._subtasks: tuple[str, ...] = ()  # the subtask and what comes next; none before the first plan
         self._plan_step: int | None = None
         self._asked_step: int | None = None  # of the last question to S2, whether S2 was free or not
         self._rival: tuple[str, ...] = ()  # what the last plans named in their place
@@ -203,6 +202,10 @@ class DualSystemAgent:
     def close(self) -> None:
         self._worker.close()
 
+    @property
+    def _subtask(self) -> str | None:
+        return self._subtasks[0] if self._subtasks else None
+
     def _take_plan(self, step: int) -> Answer | None:
         answer = self._worker.latest(step)
         if answer is None or answer.plan.episode_id != self._episode_id:
@@ -215,7 +218,7 @@ class DualSystemAgent:
         if plan.step < 0:
             return
         if subtasks := self._confirmed(plan):
-            self._subtasks, self._subtask, self._plan_step = subtasks, subtasks[0], plan.step
+            self._subtasks, self._plan_step = subtasks, plan.step
             self._bank.note_subtask(THEN.join(subtasks))
 
     def _confirmed(self, plan: Plan) -> tuple[str, ...]:

@@ -8,8 +8,9 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 
-from predimem.core.types import Frame, MemorySnapshot, PastSession
+from predimem.core.types import Frame, MemorySnapshot, PastSession, Plan
 from predimem.serving import wire
+from predimem.serving.planner_process import _plan_data, _read_plan
 from predimem.serving.planner_wire import Job, JobReader, JobWriter
 
 PIXELS = 64 * 64 * 3
@@ -121,3 +122,8 @@ def test_after_a_job_that_did_not_arrive_everything_is_sent_again():
     writer.reset()
     (got,) = reader.read(writer.write(Job(asked=[snapshot(frames, [])]))).asked
     assert [int(f.images["cam"][0, 0, 0]) for f in got.recent] == [1, 2] and len(reader.images) == 2
+
+
+def test_a_plan_comes_back_with_what_comes_next():
+    plan = Plan("e", 9, "reach", (8, 9), "{}", confidence=0.5, next_subtasks=("lift", "place"))
+    assert _read_plan(wire.unpack(wire.pack(_plan_data(plan)), wire.NO_LIMIT, wire.NO_LIMIT)) == plan
