@@ -38,8 +38,8 @@ class DualSystemConfig:
     min_confidence: a plan that is less sure of a new subtask than this does not count towards it; one that does not say
     how sure it is counts.
     keep_plan: what a planner that plans ahead has said comes next (`Plan.next_subtasks`) is kept. Its next plans only
-    tell whether the robot goes on: one that names the next subtask does, whatever it says comes after that, and one
-    that names another one counts for nothing.
+    tell whether the robot goes on to the next subtask. One that names any of those that are left says so, because the
+    present one is done then; one that names anything else counts for nothing.
     chunks: what becomes of the queued actions while S1 computes the next chunk. `replace`: they are executed, and the
     new chunk knows nothing of them. `guided`, `trained`: they are executed, and the new chunk continues them, because
     the flow is guided (arXiv:2506.07339) or the model was trained to (arXiv:2512.05964). `wait`: they are thrown away
@@ -234,13 +234,13 @@ class DualSystemAgent:
         return subtasks if self._rival_plans >= self._config.confirm_plans else ()
 
     def _within_plan(self, plan: Plan) -> tuple[str, ...]:
-        """The plan's subtasks, with the end of the plan that is kept, if one is; none if it names something else."""
+        """The plan's subtasks, or what is left of the plan that is kept, if one is; none if it names something else."""
         later = self._subtasks[1:]
         if not (self._config.keep_plan and later):
             return plan.subtasks
         if plan.subtask == self._subtask:
             return self._subtasks
-        return later if plan.subtask == later[0] else ()
+        return later if plan.subtask in later else ()
 
     def _refill(self, observation: Observation) -> float | None:
         """Ask S1 for a chunk if the queue runs low or its subtask is outdated; seconds that it took."""

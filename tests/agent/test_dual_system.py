@@ -144,12 +144,12 @@ def test_what_comes_next_is_remembered_and_s1_is_told_the_subtask_alone():
 
 
 def test_a_plan_is_kept_and_gone_on_with():
-    said = ["w", "abc", "abc", "a", "xb", "bx", "bx", "abc", "c", "cx", "a", "d", "d"]
+    said = ["w", "abcd", "abcd", "a", "xb", "bx", "d", "abc", "b", "d", "cx", "d", "d", "a", "e", "e"]
     ticks, bank = follow([("; then ".join(names), 0.5) for names in said], confirm_plans=2, keep_plan=True)
-    # "xb" and the second "abc" do not begin with what comes next, and what comes after "b" and "c" is known; once the
-    # plan has come to its end, "a" and "d" are as good as any
-    assert "".join(tick["subtask"] or "-" for tick in ticks) == "-wwaaaabbbcccd"
-    assert bank.snapshot().past_subtasks == ("w", "a; then b; then c", "b; then c", "c", "d")
+    # "xb" and "abc" name nothing that is left; "d" tells that "a" or "b" is done, but "b" and "c" come first, whatever
+    # is said to follow them; once the plan has come to its end, "a" and "e" are as good as any
+    assert "".join(tick["subtask"] or "-" for tick in ticks) == "-wwaaaabbbbccddde"
+    assert bank.snapshot().past_subtasks == ("w", *("; then ".join("abcd"[i:]) for i in range(4)), "e")
 
 
 def test_an_unsure_plan_changes_no_subtask():
