@@ -45,6 +45,9 @@ class PromptConfig:
     crop: camera -> left, top, right and bottom of the part of its image that is shown, as fractions. What matters fills
         the image, so that it needs fewer tokens. Labels that name places still count from the whole image.
     plan_ahead: True asks for what comes after the subtask as well.
+    hand_position: the entries of the robot's state that are the position of its hand, in metres. The prompt then says
+        how far the hand moved from one timestep of the recent window to the next, which images hardly show where it is
+        slow. Nothing is said of a timestep whose state was not kept.
     numbered: True numbers keyframes and past subtasks from 1, so that the third keyframe is looked up, not counted. A
         keyframe that is forgotten changes the numbers of those after it.
 
@@ -61,6 +64,7 @@ class PromptConfig:
     crop: dict[str, tuple[float, float, float, float]] = field(default_factory=dict)
     numbered: bool = False
     plan_ahead: bool = False
+    hand_position: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.cameras or len(set(self.cameras)) != len(self.cameras):
@@ -68,6 +72,8 @@ class PromptConfig:
         if unknown := sorted(set(self.crop) - set(self.cameras)):
             raise ValueError(f"prompt.crop: {unknown[0]} is none of the cameras {', '.join(self.cameras)}")
         check_crop(self.crop)
+        if len(set(self.hand_position)) < len(self.hand_position) or any(entry < 0 for entry in self.hand_position):
+            raise ValueError(f"hand_position must be distinct entries of the state, from 0, got {self.hand_position}")
 
     @property
     def grows_at_the_end(self) -> bool:
@@ -112,7 +118,8 @@ class Prompt:
 
 
 def render_prompt(snapshot: MemorySnapshot, config: PromptConfig) -> Prompt:
-    """The prompt for one snapshot. Raises ValueError if a frame lacks a camera of `config.cameras`.
+    """The prompt for one snapshot. Raises ValueError if a frame lacks a camera of `config.cameras`, or its state an
+    entry of `config.hand_position`.
 
     What changes least comes first. Only with relative times must the snapshot have a recent frame.
     """
@@ -131,7 +138,8 @@ def render_prompt(snapshot: MemorySnapshot, config: PromptConfig) -> Prompt:
     if config.past_subtasks:
         lines += [PAST, *_listed(snapshot.past_subtasks, config)] if snapshot.past_subtasks else [NO_PAST]
     lines.append(RECENT)
-    lines += timesteps[len(keyframes) :]
+    recent = zip(timesteps[len(keyframes) :], _moves(snapshot.recent, config), strict=True)
+    lines += [f"{timestep}{move}" for timestep, move in recent]
     lines.append(RETURN)
     messages = [
         {"role": "system", "content": system_prompt(config)},
@@ -200,6 +208,8 @@ NO_KEYFRAMES = "Historical keyframes: none yet."
 PAST = "Subtasks so far, oldest first, the last one was being executed:"
 NO_PAST = "Subtasks so far: none."
 RECENT = "Recent window, oldest timestep first, ending at the current frame:"
+MOVES = "- It says how far the hand moved since the timestep before."
+MOVED = " The hand moved {} mm."
 RETURN = (
     "Return strict JSON with the fields current_primitive and keyframe_positions "
     "(1-indexed positions inside the recent window)."
@@ -213,6 +223,7 @@ def _system_lines(config: PromptConfig) -> list[str]:
     rules = [
         f"- Each timestep contains {len(config.cameras)} images: one {cameras}.",
         f"- The {window} is the primary evidence for the current action.",
+        *([MOVES] if config.hand_position else []),
         "- keyframe_positions is an empty list unless a keyframe lies inside the current window.",
         "- Return strict JSON only, without any other text.",
         "- Return exactly two fields:",
@@ -276,6 +287,32 @@ def _times(frames: Sequence[Frame], config: PromptConfig) -> list[str]:
         gaps = (frame.time_s - last.time_s for last, frame in zip(before, frames, strict=True))
         return [f"{max(0.0, gap):+.1f} s: " for gap in gaps]  # below 0 after another episode's memory, in training
     return [f"step {frame.step} ({frame.time_s:.2f} s): " for frame in frames]
+
+
+def _moves(frames: Sequence[Frame], config: PromptConfig) -> list[str]:
+    """How far the hand moved to each of the frames from the one before."""
+    if not config.hand_position:
+        return [""] * len(frames)
+    hands = [_hand(frame, config) for frame in frames]
+    pairs = zip((None, *hands), hands, strict=False)
+    return ["" if a is None or b is None else moved(1000 * float(np.linalg.norm(b - a))) for a, b in pairs]
+
+
+def moved(distance_mm: float) -> str:
+    """What the prompt says of a hand that moved so far."""
+    return MOVED.format(round(distance_mm))
+
+
+def _hand(frame: Frame, config: PromptConfig) -> np.ndarray | None:
+    if frame.state is None:
+        return None
+    try:
+        return frame.state[list(config.hand_position)]
+    except IndexError:
+        raise ValueError(
+            f"prompt.hand_position: the state of step {frame.step} has {len(frame.state)} entries, and entry "
+            f"{max(config.hand_position)} is asked for, counted from 0"
+        ) from None
 
 
 def _image(frame: Frame, camera: str, config: PromptConfig) -> np.ndarray:

@@ -68,7 +68,7 @@ class JobWriter:
     def _snapshot(self, snapshot: MemorySnapshot, new: list[list[Any]], passing: dict[int, int]) -> dict[str, Any]:
         def frame_data(frame: Frame) -> list[Any]:
             places = [[name, self._number(image, new, passing)] for name, image in frame.images.items()]
-            return [frame.step, frame.time_s, places]
+            return [frame.step, frame.time_s, places, frame.state]
 
         return {
             "episode_id": snapshot.episode_id,
@@ -133,8 +133,9 @@ class JobReader:
 
     def _snapshot(self, data: dict[str, Any]) -> MemorySnapshot:
         def frame(found: list[Any]) -> Frame:
-            step, time_s, places = found
-            return Frame(step, time_s, MappingProxyType({name: self.images[number] for name, number in places}))
+            step, time_s, places, state = found
+            images = MappingProxyType({name: self.images[number] for name, number in places})
+            return Frame(step, time_s, images, None if state is None else np.array(state))
 
         def session(found: list[Any]) -> PastSession:
             name, age_s, instruction, robot, person, frames = found

@@ -67,6 +67,27 @@ def test_a_numbered_prompt_counts_keyframes_and_past_subtasks_for_the_planner(ep
     ]
 
 
+def test_the_prompt_says_how_far_the_hand_moved():
+    def frame(step: int, state: np.ndarray | None) -> Frame:
+        return Frame(step, step / 20, {name: np.zeros((32, 32, 3), np.uint8) for name in PROMPT.cameras}, state)
+
+    config = PromptConfig(recent_window=4, timestamps="none", hand_position=(1, 2))
+    states = [np.float32([9, 0, 0]), np.float32([8, 0.003, -0.004]), None, np.float32([7, 0, 0])]
+    snapshot = MemorySnapshot("e", 9, "do it", tuple(frame(6 + i, state) for i, state in enumerate(states)))
+    system, user = (message["content"] for message in render_prompt(snapshot, config).messages)
+    assert [line for line in user.split("\n") if IMAGE_TAG in line] == [
+        "<image><image>", "<image><image> The hand moved 5 mm.", "<image><image>", "<image><image>",
+    ]  # fmt: skip
+    assert (
+        "how far the hand moved" in system and "The hand" not in render_prompt(snapshot, PROMPT).messages[1]["content"]
+    )
+    with pytest.raises(ValueError, match=r"the state of step 6 has 3 entries, and entry 3 is asked for"):
+        render_prompt(snapshot, replace(config, hand_position=(2, 3)))
+    for wrong in ((0, 0), (-1,)):
+        with pytest.raises(ValueError, match="distinct entries of the state"):
+            replace(config, hand_position=wrong)
+
+
 def test_relative_times_do_not_tell_how_long_the_episode_is(episodes):
     config = PromptConfig(recent_window=2, timestamps="relative")
     lines = render_prompt(Replay(episodes[0], MEMORY, [0])[7], config).messages[1]["content"].split("\n")

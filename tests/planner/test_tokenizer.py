@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from transformers import AutoTokenizer
 
-from planner.prompt import PromptConfig, fixed_phrases, list_number, render_answer, system_prompt
-from planner.tiny.tokenizer import answer_token_ids, deciding_token_ids, train_tokenizer
+from planner.prompt import PromptConfig, fixed_phrases, list_number, moved, render_answer, system_prompt
+from planner.tiny.tokenizer import answer_token_ids, deciding_token_ids, extend_tokenizer, train_tokenizer
 from planner.tiny.tokenizer_config import TokenizerConfig
 from tests.planner.builders import BASE, INSTRUCTION, PROMPT
 
@@ -65,6 +65,15 @@ def test_the_number_of_an_entry_of_a_list_is_one_token():
     for number in (1, 9, 17):
         ids = tokenizer(f"{list_number(number)}step 3").input_ids
         assert tokenizer.decode(ids[:1]) == list_number(number)
+
+
+def test_how_far_the_hand_moved_is_one_token():
+    prompt = replace(PROMPT, hand_position=(0, 1, 2))
+    tokenizer = train_tokenizer(TokenizerConfig(), prompt)
+    assert [len(tokenizer(moved(mm)).input_ids) for mm in (0, 7, 40)] == [1, 1, 1]
+    assert tokenizer.decode(tokenizer(moved(412)).input_ids) == moved(412)
+    older = train_tokenizer(TokenizerConfig(), PROMPT)
+    assert moved(7) in extend_tokenizer(older, TokenizerConfig(), prompt) and len(older(moved(7)).input_ids) == 1
 
 
 def test_training_is_deterministic():

@@ -19,7 +19,7 @@ PIXELS = 64 * 64 * 3
 def frame(step: int, frozen: bool = True) -> Frame:
     image = np.full((64, 64, 3), step, np.uint8)
     image.flags.writeable = not frozen
-    return Frame(step, step / 20, MappingProxyType({"cam": image}))
+    return Frame(step, step / 20, MappingProxyType({"cam": image}), np.float32([step]) if step else None)
 
 
 def tiny(step: int) -> Frame:
@@ -34,12 +34,12 @@ def snapshot(recent: list[Frame], keyframes: list[Frame]) -> MemorySnapshot:
 
 def test_what_arrives_is_what_was_sent():
     writer, reader = JobWriter(), JobReader()
-    sent = snapshot([frame(8), frame(9, frozen=False)], [frame(1)])
+    sent = snapshot([frame(8), frame(9, frozen=False)], [frame(0)])
     for _ in range(2):
         (got,) = reader.read(writer.write(Job(asked=[sent]))).asked
         assert (got.episode_id, got.step, got.instruction, got.past_subtasks) == ("e", 9, "do it", ("reach",))
         for ours, theirs in zip((*sent.recent, *sent.keyframes), (*got.recent, *got.keyframes), strict=True):
-            assert (ours.step, ours.time_s) == (theirs.step, theirs.time_s)
+            assert (ours.step, ours.time_s, ours.state) == (theirs.step, theirs.time_s, theirs.state)
             assert np.array_equal(ours.images["cam"], theirs.images["cam"])
 
 
