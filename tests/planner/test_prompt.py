@@ -72,7 +72,8 @@ def test_the_prompt_says_how_far_the_hand_moved():
         return Frame(step, step / 20, {name: np.zeros((32, 32, 3), np.uint8) for name in PROMPT.cameras}, state)
 
     config = PromptConfig(recent_window=4, timestamps="none", hand_position=(1, 2))
-    states = [np.float32([9, 0, 0]), np.float32([8, 0.003, -0.004]), None, np.float32([7, 0, 0])]
+    moved = ([9, 0, 0], [8, 0.003, -0.004], None, [7, 0, 0])
+    states = [None if entries is None else np.array(entries, np.float32) for entries in moved]
     snapshot = MemorySnapshot("e", 9, "do it", tuple(frame(6 + i, state) for i, state in enumerate(states)))
     system, user = (message["content"] for message in render_prompt(snapshot, config).messages)
     assert [line for line in user.split("\n") if IMAGE_TAG in line] == [

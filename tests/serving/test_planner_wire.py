@@ -19,7 +19,7 @@ PIXELS = 64 * 64 * 3
 def frame(step: int, frozen: bool = True) -> Frame:
     image = np.full((64, 64, 3), step, np.uint8)
     image.flags.writeable = not frozen
-    return Frame(step, step / 20, MappingProxyType({"cam": image}), np.float32([step]) if step else None)
+    return Frame(step, step / 20, MappingProxyType({"cam": image}), np.array([step], np.float32) if step else None)
 
 
 def tiny(step: int) -> Frame:
