@@ -178,27 +178,27 @@ def growth(config: MemoryConfig) -> None:
     """A long episode takes no more memory and no more time for a control step than a short one."""
     capped = replace(config, keyframe_capacity=config.keyframe_capacity or 8)
     memory, episode, sizes = _hosted(capped), MadeUpEpisode(8), []
-    seconds: list[float] = []
+    cpu_s: list[float] = []
     tracemalloc.start()
     try:
-        for step, _ in enumerate(play(memory, episode, LONG_STEPS, seconds)):
+        for step, _ in enumerate(play(memory, episode, LONG_STEPS, cpu_s)):
             if step in (LONG_STEPS // 2, LONG_STEPS - 1):
                 sizes.append(tracemalloc.get_traced_memory()[0])
     finally:
         tracemalloc.stop()
     image = sum(camera.nbytes for camera in episode.observation(0).images.values())
-    grown = (sizes[1] - sizes[0] - len(seconds) // 2 * 40) / image  # the list of times grows here, too
+    grown = (sizes[1] - sizes[0] - len(cpu_s) // 2 * 40) / image  # the list of times grows here, too
     if grown > GROWTH_IMAGES:
         raise MemoryFault(
             f"in the second half of {LONG_STEPS} control steps the memory grew by as much as {grown:.0f} images take: "
             "something is kept of every step; a deque with maxlen forgets"
         )
-    tenth = len(seconds) // 10
-    early, late = statistics.median(seconds[tenth : 2 * tenth]), statistics.median(seconds[-tenth:])
+    tenth = len(cpu_s) // 10
+    early, late = statistics.median(cpu_s[tenth : 2 * tenth]), statistics.median(cpu_s[-tenth:])
     if late > SLOWER * early + 50e-6:
         raise MemoryFault(
-            f"a control step took {1e3 * early:.2f} ms early and {1e3 * late:.2f} ms late in {LONG_STEPS} control "
-            "steps: its cost must not depend on the length of the episode"
+            f"a control step took {1e3 * early:.2f} ms of CPU time early and {1e3 * late:.2f} ms late in {LONG_STEPS} "
+            "control steps: its cost must not depend on the length of the episode"
         )
 
 

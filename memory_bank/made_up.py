@@ -51,30 +51,31 @@ def play(
     memory: FullMemory,
     episode: MadeUpEpisode,
     steps: int,
-    seconds: list[float] | None = None,
+    cpu_s: list[float] | None = None,
     earlier: History | None = None,
 ) -> Iterator[MemorySnapshot]:
     """Reset the memory and play an episode to it; the snapshot of every control step.
 
     The planner's nominations come late, some twice and some of steps that nobody remembers any more.
 
-    seconds: gets the time that each control step took. earlier: what the memory is told of before the episode.
+    cpu_s: gets the CPU time that each control step took, in seconds. Other programs slow that down less than the time
+    that passes. earlier: what the memory is told of before the episode.
     """
-    seconds = [] if seconds is None else seconds
+    cpu_s = [] if cpu_s is None else cpu_s
     rng = random.Random(episode.seed)
     memory.reset(f"episode-{episode.seed}", f"do number {episode.seed}")
     if earlier is not None and isinstance(memory, RecallsHistory):
         memory.recall(earlier)
     for step in range(steps):
         observation = episode.observation(step)
-        began = time.perf_counter()
+        began = time.process_time()
         memory.observe(observation)
         if step % 10 == LAG_STEPS:
             seen = rng.randrange(max(0, step - 15), step + 1)
             memory.nominate([rng.choice((seen, seen, seen, 0))] * rng.choice((1, 2)))
             memory.note_subtask(f"subtask {step // SCENE_STEPS}")
         snapshot = memory.snapshot()
-        seconds.append(time.perf_counter() - began)
+        cpu_s.append(time.process_time() - began)
         yield snapshot
 
 
