@@ -208,7 +208,7 @@ NO_KEYFRAMES = "Historical keyframes: none yet."
 PAST = "Subtasks so far, oldest first, the last one was being executed:"
 NO_PAST = "Subtasks so far: none."
 RECENT = "Recent window, oldest timestep first, ending at the current frame:"
-MOVES = "- It says how far the hand moved since the timestep before."
+MOVES = "- Its timesteps but the first say how far the hand moved since the one before."
 MOVED = " The hand moved {} mm."
 RETURN = (
     "Return strict JSON with the fields current_primitive and keyframe_positions "

@@ -135,7 +135,7 @@ class JobReader:
         def frame(found: list[Any]) -> Frame:
             step, time_s, places, state = found
             images = MappingProxyType({name: self.images[number] for name, number in places})
-            return Frame(step, time_s, images, None if state is None else np.array(state))
+            return Frame(step, time_s, images, None if state is None else state.copy())  # as with images
 
         def session(found: list[Any]) -> PastSession:
             name, age_s, instruction, robot, person, frames = found

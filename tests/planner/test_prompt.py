@@ -79,9 +79,8 @@ def test_the_prompt_says_how_far_the_hand_moved():
     assert [line for line in user.split("\n") if IMAGE_TAG in line] == [
         "<image><image>", "<image><image> The hand moved 5 mm.", "<image><image>", "<image><image>",
     ]  # fmt: skip
-    assert (
-        "how far the hand moved" in system and "The hand" not in render_prompt(snapshot, PROMPT).messages[1]["content"]
-    )
+    assert "how far the hand moved" in system
+    assert "hand moved" not in str(render_prompt(snapshot, PROMPT).messages)
     with pytest.raises(ValueError, match=r"the state of step 6 has 3 entries, and entry 3 is asked for"):
         render_prompt(snapshot, replace(config, hand_position=(2, 3)))
     for wrong in ((0, 0), (-1,)):
