@@ -15,6 +15,7 @@ import numpy as np
 
 from memory_bank import MemoryConfig
 from planner.crop import check_crop, cropped
+from planner.proprioception import proprioception
 from predimem.core.subtask_labels import THEN
 from predimem.core.types import Frame, MemorySnapshot, PastSession
 
@@ -48,6 +49,8 @@ class PromptConfig:
     hand_position: the entries of the robot's state that are the position of its hand, in metres. The prompt then says
         how far the hand moved from one timestep of the recent window to the next, which images hardly show where it is
         slow. Nothing is said of a timestep whose state was not kept.
+    gripper_opening: the entries of the state that add up to the opening of its gripper, in metres. The prompt then says
+        at each timestep of the recent window how far it is open: fingers that have met hold nothing.
     numbered: True numbers keyframes and past subtasks from 1, so that the third keyframe is looked up, not counted. A
         keyframe that is forgotten changes the numbers of those after it.
 
@@ -65,6 +68,7 @@ class PromptConfig:
     numbered: bool = False
     plan_ahead: bool = False
     hand_position: tuple[int, ...] = ()
+    gripper_opening: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.cameras or len(set(self.cameras)) != len(self.cameras):
@@ -72,8 +76,10 @@ class PromptConfig:
         if unknown := sorted(set(self.crop) - set(self.cameras)):
             raise ValueError(f"prompt.crop: {unknown[0]} is none of the cameras {', '.join(self.cameras)}")
         check_crop(self.crop)
-        if len(set(self.hand_position)) < len(self.hand_position) or any(entry < 0 for entry in self.hand_position):
-            raise ValueError(f"hand_position must be distinct entries of the state, from 0, got {self.hand_position}")
+        for name in ("hand_position", "gripper_opening"):
+            entries = getattr(self, name)
+            if len(set(entries)) < len(entries) or any(entry < 0 for entry in entries):
+                raise ValueError(f"prompt.{name} must be distinct entries of the state, from 0, got {entries}")
 
     @property
     def grows_at_the_end(self) -> bool:
@@ -119,7 +125,7 @@ class Prompt:
 
 def render_prompt(snapshot: MemorySnapshot, config: PromptConfig) -> Prompt:
     """The prompt for one snapshot. Raises ValueError if a frame lacks a camera of `config.cameras`, or its state an
-    entry of `config.hand_position`.
+    entry of `config.hand_position` or `config.gripper_opening`.
 
     What changes least comes first. Only with relative times must the snapshot have a recent frame.
     """
@@ -138,8 +144,8 @@ def render_prompt(snapshot: MemorySnapshot, config: PromptConfig) -> Prompt:
     if config.past_subtasks:
         lines += [PAST, *_listed(snapshot.past_subtasks, config)] if snapshot.past_subtasks else [NO_PAST]
     lines.append(RECENT)
-    recent = zip(timesteps[len(keyframes) :], _moves(snapshot.recent, config), strict=True)
-    lines += [f"{timestep}{move}" for timestep, move in recent]
+    felt = proprioception(snapshot.recent, config.hand_position, config.gripper_opening)
+    lines += [f"{timestep}{told}" for timestep, told in zip(timesteps[len(keyframes) :], felt, strict=True)]
     lines.append(RETURN)
     messages = [
         {"role": "system", "content": system_prompt(config)},
@@ -209,7 +215,7 @@ PAST = "Subtasks so far, oldest first, the last one was being executed:"
 NO_PAST = "Subtasks so far: none."
 RECENT = "Recent window, oldest timestep first, ending at the current frame:"
 MOVES = "- Its timesteps but the first say how far the hand moved since the one before."
-MOVED = " The hand moved {} mm."
+OPENINGS = "- Its timesteps say how far the gripper is open."
 RETURN = (
     "Return strict JSON with the fields current_primitive and keyframe_positions "
     "(1-indexed positions inside the recent window)."
@@ -224,6 +230,7 @@ def _system_lines(config: PromptConfig) -> list[str]:
         f"- Each timestep contains {len(config.cameras)} images: one {cameras}.",
         f"- The {window} is the primary evidence for the current action.",
         *([MOVES] if config.hand_position else []),
+        *([OPENINGS] if config.gripper_opening else []),
         "- keyframe_positions is an empty list unless a keyframe lies inside the current window.",
         "- Return strict JSON only, without any other text.",
         "- Return exactly two fields:",
@@ -287,32 +294,6 @@ def _times(frames: Sequence[Frame], config: PromptConfig) -> list[str]:
         gaps = (frame.time_s - last.time_s for last, frame in zip(before, frames, strict=True))
         return [f"{max(0.0, gap):+.1f} s: " for gap in gaps]  # below 0 after another episode's memory, in training
     return [f"step {frame.step} ({frame.time_s:.2f} s): " for frame in frames]
-
-
-def _moves(frames: Sequence[Frame], config: PromptConfig) -> list[str]:
-    """How far the hand moved to each of the frames from the one before."""
-    if not config.hand_position:
-        return [""] * len(frames)
-    hands = [_hand(frame, config) for frame in frames]
-    pairs = zip((None, *hands), hands, strict=False)
-    return ["" if a is None or b is None else moved(1000 * float(np.linalg.norm(b - a))) for a, b in pairs]
-
-
-def moved(distance_mm: float) -> str:
-    """What the prompt says of a hand that moved so far."""
-    return MOVED.format(round(distance_mm))
-
-
-def _hand(frame: Frame, config: PromptConfig) -> np.ndarray | None:
-    if frame.state is None:
-        return None
-    try:
-        return frame.state[list(config.hand_position)]
-    except IndexError:
-        raise ValueError(
-            f"prompt.hand_position: the state of step {frame.step} has {len(frame.state)} entries, and entry "
-            f"{max(config.hand_position)} is asked for, counted from 0"
-        ) from None
 
 
 def _image(frame: Frame, camera: str, config: PromptConfig) -> np.ndarray:

@@ -16,7 +16,8 @@ from tokenizers.models import BPE
 from transformers import Qwen2Tokenizer
 from transformers.models.qwen2.tokenization_qwen2 import PRETOKENIZE_REGEX
 
-from planner.prompt import PromptConfig, fixed_phrases, list_number, moved, render_answer, system_prompt
+from planner.prompt import PromptConfig, fixed_phrases, list_number, render_answer, system_prompt
+from planner.proprioception import moved, opened
 from planner.tiny.tokenizer_config import TokenizerConfig
 
 SPECIAL_TOKENS = (
@@ -32,7 +33,8 @@ SPECIAL_TOKENS = (
 END_OF_ANSWER = "<|im_end|>"
 NO_MORE = "]}"  # ends the list of positions
 NUMBERED = 64  # the number of an entry of a list is one token below this
-MOVES_MM = 48  # a shorter way of the hand is one token
+MOVES_MM = 48  # a shorter way of the hand is one token ...
+OPENINGS_MM = 100  # ... as is a smaller opening of the gripper
 CHAT_TEMPLATE = (
     "{%- for message in messages -%}"
     "{{- '<|im_start|>' + message.role + '\\n' -}}"
@@ -134,6 +136,8 @@ def _phrases(config: TokenizerConfig, prompt: PromptConfig) -> list[str]:
         phrases += [list_number(number) for number in range(1, NUMBERED)]
     if prompt.hand_position:
         phrases += [moved(distance_mm) for distance_mm in range(MOVES_MM)]
+    if prompt.gripper_opening:
+        phrases += [opened(opening_mm) for opening_mm in range(OPENINGS_MM)]
     phrases += config.sentences
     return phrases + config.all_subtasks() if config.label_tokens else phrases
 

@@ -84,8 +84,23 @@ def test_the_prompt_says_how_far_the_hand_moved():
     with pytest.raises(ValueError, match=r"the state of step 6 has 3 entries, and entry 3 is asked for"):
         render_prompt(snapshot, replace(config, hand_position=(2, 3)))
     for wrong in ((0, 0), (-1,)):
-        with pytest.raises(ValueError, match="distinct entries of the state"):
+        with pytest.raises(ValueError, match=r"prompt.hand_position must be distinct entries of the state"):
             replace(config, hand_position=wrong)
+
+
+def test_the_prompt_says_how_far_the_gripper_is_open():
+    config = PromptConfig(recent_window=2, timestamps="none", hand_position=(0,), gripper_opening=(1, 2))
+    images = {name: np.zeros((32, 32, 3), np.uint8) for name in PROMPT.cameras}
+    states = [np.array(entries, np.float32) for entries in ((1, 0.04, 0.04), (1, 0.0, -0.001))]
+    snapshot = MemorySnapshot("e", 9, "do it", tuple(Frame(8 + i, 0.4, images, s) for i, s in enumerate(states)))
+    system, user = (message["content"] for message in render_prompt(snapshot, config).messages)
+    assert [line for line in user.split("\n") if IMAGE_TAG in line] == [
+        "<image><image> The gripper is open by 80 mm.",
+        "<image><image> The hand moved 0 mm. The gripper is open by 0 mm.",
+    ]
+    assert "how far the gripper is open" in system
+    with pytest.raises(ValueError, match=r"prompt.gripper_opening: the state of step 8 has 3 entries, and entry 9"):
+        render_prompt(snapshot, replace(config, gripper_opening=(9,)))
 
 
 def test_relative_times_do_not_tell_how_long_the_episode_is(episodes):

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 from transformers import AutoTokenizer
 
-from planner.prompt import PromptConfig, fixed_phrases, list_number, moved, render_answer, system_prompt
+from planner.prompt import PromptConfig, fixed_phrases, list_number, render_answer, system_prompt
+from planner.proprioception import moved, opened
 from planner.tiny.tokenizer import answer_token_ids, deciding_token_ids, extend_tokenizer, train_tokenizer
 from planner.tiny.tokenizer_config import TokenizerConfig
 from tests.planner.builders import BASE, INSTRUCTION, PROMPT
@@ -67,13 +68,14 @@ def test_the_number_of_an_entry_of_a_list_is_one_token():
         assert tokenizer.decode(ids[:1]) == list_number(number)
 
 
-def test_how_far_the_hand_moved_is_one_token():
-    prompt = replace(PROMPT, hand_position=(0, 1, 2))
+def test_what_is_said_of_the_hand_is_one_token():
+    prompt = replace(PROMPT, hand_position=(0, 1, 2), gripper_opening=(9,))
     tokenizer = train_tokenizer(TokenizerConfig(), prompt)
-    assert [len(tokenizer(moved(mm)).input_ids) for mm in (0, 7, 40)] == [1, 1, 1]
-    assert tokenizer.decode(tokenizer(moved(412)).input_ids) == moved(412)
+    assert [len(tokenizer(told(mm)).input_ids) for mm in (0, 7, 40) for told in (moved, opened)] == [1] * 6
+    assert [tokenizer.decode(tokenizer(told(412)).input_ids) for told in (moved, opened)] == [moved(412), opened(412)]
     older = train_tokenizer(TokenizerConfig(), PROMPT)
-    assert moved(7) in extend_tokenizer(older, TokenizerConfig(), prompt) and len(older(moved(7)).input_ids) == 1
+    assert {moved(7), opened(7)} <= set(extend_tokenizer(older, TokenizerConfig(), prompt))
+    assert len(older(moved(7) + opened(7)).input_ids) == 2
 
 
 def test_training_is_deterministic():
