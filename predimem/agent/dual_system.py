@@ -40,6 +40,8 @@ class DualSystemConfig:
     keep_plan: what a planner that plans ahead has said comes next (`Plan.next_subtasks`) is kept. Its next plans only
     tell whether the robot goes on to the next subtask. One that names any of those that are left says so, because the
     present one is done then; one that names anything else counts for nothing.
+    min_subtask_steps: a subtask of a plan that is kept is not done in fewer control steps. Just after a change the hand
+    still rests where the last subtask ended, which a planner may take for the end of the new one.
     chunks: what becomes of the queued actions while S1 computes the next chunk. `replace`: they are executed, and the
     new chunk knows nothing of them. `guided`, `trained`: they are executed, and the new chunk continues them, because
     the flow is guided (arXiv:2506.07339) or the model was trained to (arXiv:2512.05964). `wait`: they are thrown away
@@ -57,6 +59,7 @@ class DualSystemConfig:
     confirm_plans: int = 1
     min_confidence: float = 0.0
     keep_plan: bool = False
+    min_subtask_steps: int = 0
     chunks: Literal["replace", "wait", "guided", "trained"] = "replace"
     align: Literal["steps", "actions"] = "steps"
     s1_delay_steps: int | None = None
@@ -67,6 +70,10 @@ class DualSystemConfig:
         for name in ("execute_steps", "plan_every_steps", "confirm_plans"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.min_subtask_steps < 0:
+            raise ValueError(f"min_subtask_steps must be 0 or more, got {self.min_subtask_steps}")
+        if self.min_subtask_steps and not self.keep_plan:
+            raise ValueError("min_subtask_steps is about a plan that is kept: set keep_plan: true")
         if not 0.0 <= self.min_confidence <= 1.0:
             raise ValueError(f"min_confidence must be in [0, 1], got {self.min_confidence}")
 
@@ -112,6 +119,7 @@ class DualSystemAgent:
         self._episode_id = episode_id
         self._subtasks: tuple[str, ...] = ()  # the subtask and what comes next; none before the first plan
         self._plan_step: int | None = None
+        self._begun_step = 0  # of the observation whose plan began the subtask
         self._asked_step: int | None = None  # of the last question to S2, whether S2 was free or not
         self._rival: tuple[str, ...] = ()  # what the last plans named in their place
         self._rival_plans = 0  # how many of them in a row
@@ -218,6 +226,8 @@ class DualSystemAgent:
         if plan.step < 0:
             return
         if subtasks := self._confirmed(plan):
+            if subtasks != self._subtasks:
+                self._begun_step = plan.step
             self._subtasks, self._plan_step = subtasks, plan.step
             self._bank.note_subtask(THEN.join(subtasks))
 
@@ -240,7 +250,8 @@ class DualSystemAgent:
             return plan.subtasks
         if plan.subtask == self._subtask:
             return self._subtasks
-        return later if plan.subtask in later else ()
+        done = plan.subtask in later and plan.step >= self._begun_step + self._config.min_subtask_steps
+        return later if done else ()
 
     def _refill(self, observation: Observation) -> float | None:
         """Ask S1 for a chunk if the queue runs low or its subtask is outdated; seconds that it took."""

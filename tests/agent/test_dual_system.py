@@ -152,6 +152,20 @@ def test_a_plan_is_kept_and_gone_on_with():
     assert bank.snapshot().past_subtasks == ("w", *("; then ".join("abcd"[i:]) for i in range(4)), "e")
 
 
+def test_a_subtask_of_a_kept_plan_lasts_for_some_steps():
+    said = ["abc", *"bbbbbcccccc"]
+    followed = [
+        "".join(
+            tick["subtask"] or "-" for tick in follow([("; then ".join(names), None) for names in said], **options)[0]
+        )
+        for options in ({"keep_plan": True}, {"keep_plan": True, "min_subtask_steps": 4})
+    ]
+    assert followed == ["-abbbbbcccccc", "-aaaabbbbcccc"]
+    for wrong in ({"min_subtask_steps": -1, "keep_plan": True}, {"min_subtask_steps": 4}):
+        with pytest.raises(ValueError, match="min_subtask_steps"):
+            DualSystemConfig(**wrong)
+
+
 def test_an_unsure_plan_changes_no_subtask():
     answers = [("a", 0.1), ("b", 0.4), ("b", 0.6), ("a", None), ("b", 0.9), ("b", 0.59), ("b", 0.9), ("a", 0.2)]
     ticks, _ = follow(answers, min_confidence=0.6)
