@@ -40,6 +40,7 @@ class DualSystemConfig:
     keep_plan: what a planner that plans ahead has said comes next (`Plan.next_subtasks`) is kept. Its next plans only
     tell whether the robot goes on to the next subtask. One that names any of those that are left says so, because the
     present one is done then; one that names anything else counts for nothing.
+    confirm_next: how many plans in a row must say so; null: `confirm_plans`.
     min_subtask_steps: a subtask of a plan that is kept is not done in fewer control steps. Just after a change the hand
     still rests where the last subtask ended, which a planner may take for the end of the new one.
     chunks: what becomes of the queued actions while S1 computes the next chunk. `replace`: they are executed, and the
@@ -59,6 +60,7 @@ class DualSystemConfig:
     confirm_plans: int = 1
     min_confidence: float = 0.0
     keep_plan: bool = False
+    confirm_next: int | None = None
     min_subtask_steps: int = 0
     chunks: Literal["replace", "wait", "guided", "trained"] = "replace"
     align: Literal["steps", "actions"] = "steps"
@@ -72,8 +74,11 @@ class DualSystemConfig:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.min_subtask_steps < 0:
             raise ValueError(f"min_subtask_steps must be 0 or more, got {self.min_subtask_steps}")
-        if self.min_subtask_steps and not self.keep_plan:
-            raise ValueError("min_subtask_steps is about a plan that is kept: set keep_plan: true")
+        if self.confirm_next is not None and self.confirm_next < 1:
+            raise ValueError(f"confirm_next must be at least 1, got {self.confirm_next}")
+        for name in ("confirm_next", "min_subtask_steps"):
+            if getattr(self, name) and not self.keep_plan:
+                raise ValueError(f"{name} is about a plan that is kept: set keep_plan: true")
         if not 0.0 <= self.min_confidence <= 1.0:
             raise ValueError(f"min_confidence must be in [0, 1], got {self.min_confidence}")
 
@@ -241,7 +246,9 @@ class DualSystemAgent:
             return () if change else subtasks
         self._rival_plans = self._rival_plans + 1 if subtasks == self._rival else 1
         self._rival = subtasks
-        return subtasks if self._rival_plans >= self._config.confirm_plans else ()
+        goes_on = self._config.keep_plan and subtasks == self._subtasks[1:]
+        needed = (self._config.confirm_next if goes_on else None) or self._config.confirm_plans
+        return subtasks if self._rival_plans >= needed else ()
 
     def _within_plan(self, plan: Plan) -> tuple[str, ...]:
         """The plan's subtasks, or what is left of the plan that is kept, if one is; none if it names something else."""

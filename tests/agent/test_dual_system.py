@@ -152,18 +152,18 @@ def test_a_plan_is_kept_and_gone_on_with():
     assert bank.snapshot().past_subtasks == ("w", *("; then ".join("abcd"[i:]) for i in range(4)), "e")
 
 
-def test_a_subtask_of_a_kept_plan_lasts_for_some_steps():
-    said = ["abc", *"bbbbbcccccc"]
-    followed = [
-        "".join(
-            tick["subtask"] or "-" for tick in follow([("; then ".join(names), None) for names in said], **options)[0]
-        )
-        for options in ({"keep_plan": True}, {"keep_plan": True, "min_subtask_steps": 4})
-    ]
-    assert followed == ["-abbbbbcccccc", "-aaaabbbbcccc"]
-    for wrong in ({"min_subtask_steps": -1, "keep_plan": True}, {"min_subtask_steps": 4}):
-        with pytest.raises(ValueError, match="min_subtask_steps"):
-            DualSystemConfig(**wrong)
+def test_a_kept_plan_is_gone_on_with_carefully():
+    said = [("a; then b; then c", None), *((name, None) for name in "bbbbbcccccc")]
+    careful = ({}, "-abbbbbcccccc"), ({"min_subtask_steps": 4}, "-aaaabbbbcccc"), ({"confirm_next": 3}, "-aaabbbbbcccc")
+    for options, expected in careful:
+        ticks, _ = follow(said, keep_plan=True, **options)
+        assert "".join(tick["subtask"] or "-" for tick in ticks) == expected
+    for wrong in ({"min_subtask_steps": -1}, {"confirm_next": 0}):
+        with pytest.raises(ValueError, match="must be"):
+            DualSystemConfig(keep_plan=True, **wrong)
+    for alone in ({"min_subtask_steps": 4}, {"confirm_next": 3}):
+        with pytest.raises(ValueError, match="set keep_plan: true"):
+            DualSystemConfig(**alone)
 
 
 def test_an_unsure_plan_changes_no_subtask():
