@@ -246,8 +246,9 @@ class DualSystemAgent:
             return () if change else subtasks
         self._rival_plans = self._rival_plans + 1 if subtasks == self._rival else 1
         self._rival = subtasks
-        goes_on = self._config.keep_plan and subtasks == self._subtasks[1:]
-        needed = (self._config.confirm_next if goes_on else None) or self._config.confirm_plans
+        needed = self._config.confirm_plans
+        if self._config.confirm_next is not None and subtasks == self._subtasks[1:]:
+            needed = self._config.confirm_next
         return subtasks if self._rival_plans >= needed else ()
 
     def _within_plan(self, plan: Plan) -> tuple[str, ...]:
