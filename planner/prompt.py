@@ -15,7 +15,7 @@ import numpy as np
 
 from memory_bank import MemoryConfig
 from planner.crop import check_crop, cropped
-from planner.proprioception import proprioception
+from planner.proprioception import MOVES, OPENINGS, proprioception
 from predimem.core.subtask_labels import THEN
 from predimem.core.types import Frame, MemorySnapshot, PastSession
 
@@ -214,8 +214,6 @@ NO_KEYFRAMES = "Historical keyframes: none yet."
 PAST = "Subtasks so far, oldest first, the last one was being executed:"
 NO_PAST = "Subtasks so far: none."
 RECENT = "Recent window, oldest timestep first, ending at the current frame:"
-MOVES = "- Its timesteps but the first say how far the hand moved since the one before."
-OPENINGS = "- Its timesteps say how far the gripper is open."
 RETURN = (
     "Return strict JSON with the fields current_primitive and keyframe_positions "
     "(1-indexed positions inside the recent window)."

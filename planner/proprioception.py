@@ -11,6 +11,10 @@ import numpy as np
 
 from predimem.core.types import Frame
 
+# The rules of the system prompt that explain what is said.
+MOVES = "- Its timesteps but the first say how far the hand moved since the one before."
+OPENINGS = "- Its timesteps say how far the gripper is open."
+
 
 def proprioception(frames: Sequence[Frame], hand_position: Sequence[int], gripper_opening: Sequence[int]) -> list[str]:
     """What is said of each frame, oldest first: "" where its state was not kept, or both options are empty.
