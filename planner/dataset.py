@@ -25,6 +25,7 @@ from planner.counterfactual import with_memory_of, with_replayed_memory
 from planner.named import as_named, unnamed_steps
 from planner.nominations import Targets, frames_back, keyframe_positions, keyframe_targets, own_nominations
 from planner.replay import Replay, Sample, frame_at, on_grid
+from planner.setbacks import setbacks
 from planner.split import by_task
 from predimem.core.episode_folder import load_episodes
 from predimem.core.episodes import Episode, check_subtasks
@@ -84,6 +85,8 @@ class DatasetConfig:
     boundary_probability: the share of samples that lie within `boundary_steps` of a change of subtask.
     branch_point_probability: of an episode that has branch points (`planner.branch_points`), the share of samples that
         lie within `counterfactual_steps` after one.
+    setback_probability: of an episode that has setbacks (`planner.setbacks`), the share of samples that lie within
+        `setback_steps` after one.
     paraphrases: a YAML file with other words for the instructions (`predimem.core.paraphrases`). A task that it lacks
         keeps its own.
     paraphrase_probability: the share of samples whose instruction is put into other words.
@@ -121,6 +124,8 @@ class DatasetConfig:
     boundary_probability: float = 0.0
     boundary_steps: int = 20
     branch_point_probability: float = 0.0
+    setback_probability: float = 0.0
+    setback_steps: int = 40
     step_grid: int = 1
     samples_per_replay: int = 2
     missing_probability: float = 0.0
@@ -198,6 +203,7 @@ class SampleMaker:
         self._groups = [_by_metadata(group, config.metadata_shares) for group in groups]
         self._goals = _goals_by_task(episodes)
         self._branch_points = branch_points(episodes)
+        self._setbacks = {id(e): setbacks(e) if config.setback_probability else () for e in episodes}
         self._unnamed = {id(e): unnamed_steps(e) if config.unnamed_probability else [] for e in episodes}
         self._told_the_same = _by_instruction(episodes)
         self._paraphrases = read_paraphrases(Path(config.paraphrases)) if config.paraphrases else {}
@@ -227,7 +233,10 @@ class SampleMaker:
 
     def _step(self, episode: Episode, rng: random.Random) -> int:
         config, points, unnamed = self._config, self._branch_points[id(episode)], self._unnamed[id(episode)]
-        if unnamed and rng.random() < config.unnamed_probability:
+        went_wrong = self._setbacks[id(episode)]
+        if went_wrong and config.setback_probability and rng.random() < config.setback_probability:
+            step = min(rng.choice(went_wrong) + rng.randint(0, config.setback_steps), len(episode) - 1)
+        elif unnamed and rng.random() < config.unnamed_probability:
             step = _one_of(unnamed, rng)
         elif points and config.branch_point_probability and rng.random() < config.branch_point_probability:
             after = rng.randint(config.step_grid - 1, max(config.step_grid - 1, config.counterfactual_steps))
