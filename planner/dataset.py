@@ -234,7 +234,7 @@ class SampleMaker:
     def _step(self, episode: Episode, rng: random.Random) -> int:
         config, points, unnamed = self._config, self._branch_points[id(episode)], self._unnamed[id(episode)]
         went_wrong = self._setbacks[id(episode)]
-        if went_wrong and config.setback_probability and rng.random() < config.setback_probability:
+        if went_wrong and rng.random() < config.setback_probability:
             step = min(rng.choice(went_wrong) + rng.randint(0, config.setback_steps), len(episode) - 1)
         elif unnamed and rng.random() < config.unnamed_probability:
             step = _one_of(unnamed, rng)
