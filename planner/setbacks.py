@@ -1,7 +1,7 @@
 """Setbacks: the moments after which something has to be done again, such as a grasp that missed or a thing that fell.
 
-They are rare and short. One wrong answer after a drop can lose the episode, because the gripper opens for the next thing
-and no longer shows that it was empty. Evenly drawn samples would hardly show these moments.
+They are rare and short. One wrong answer after a drop can lose the episode, because the gripper opens for the next
+thing and no longer shows that it was empty. Evenly drawn samples would hardly show these moments.
 """
 
 from __future__ import annotations
