@@ -22,7 +22,7 @@ CHECKOUT = Path(__file__).parents[2]
 SHIPPED_WEIGHTS = (
     *("planner", "planner-no-head", "planner-no-keyframes", "actor"),
     *("arena-planner", "arena-planner-no-head", "arena-planner-recent", "arena-planner-text", "arena-planner-video"),
-    *("arena-planner-setbacks", "arena-planner-recent-corrected", "arena-actor-corrected"),
+    *("arena-planner-corrected", "arena-planner-recent-corrected", "arena-actor-corrected"),
     *("arena-planner-varied", "arena-planner-untrained", "arena-actor", "mikasa-planner", "mikasa-actor"),
     *("mikasa-sequences-planner", "mikasa-sequences-actor", "interference-reader", "interference-robomme-planner"),
     *("robomme-planner", "robomme-planner-recent", "robomme-planner-video", "robomme-planner-uniform", "robomme-actor"),

@@ -73,7 +73,7 @@ def _recipe(name: str) -> str:
     kind, _, rest = name.removeprefix(prefix).partition("-")
     if kind not in ("planner", "actor"):
         return "train them with `predimem train planner` and `predimem train actor`"
-    if kind == "planner" and re.search(r"(corrected|setbacks|driven|seed-\d+)$", rest):
+    if kind == "planner" and re.search(r"(corrected|driven|seed-\d+)$", rest):
         return "train them in rounds (docs/guides/training.md, `predimem train rounds`) and put them there"
     recipe = "_".join([family, *rest.split("-")] if rest else [family])
     return f"train them with `predimem train {kind} --config configs/{kind}/{recipe}.yaml` and put them there"
