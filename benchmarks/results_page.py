@@ -92,16 +92,18 @@ CAPACITIES = {"keyframes-2": "2", "keyframes-4": "4", "keyframes-8": "8", "full"
 LATENCIES = {"latency-0": "0", "full": "0.2", "latency-1": "1", "latency-2": "2", "latency-4": "4"}
 SIZES = {"size-small": "1 x 128", "full": "3 x 256", "size-large": "6 x 512"}
 REMEMBER_COLOR = ("predimem", "no-head", "no-keyframes", "reactive", "oracle-subtask")
-STOCK = "predimem, stock meshes"
-MIKASA_TOUCH = ("predimem", STOCK, "oracle-memory", "predimem-expert")
+BEFORE = ", before"  # follows an agent's name: with the weights from before its last training
+STOCK = f"predimem{BEFORE}, stock meshes"
+MIKASA_TOUCH = ("predimem", "oracle-memory", "predimem-expert", f"predimem{BEFORE}", f"oracle-memory{BEFORE}", STOCK)
+MIKASA_FURTHER = (("mikasa_touch", "predimem"), ("mikasa_touch_oracle", "oracle-memory"))
+MIKASA_FIRST = (("mikasa_first_training", "predimem"), ("mikasa_first_training_oracle", "oracle-memory"))
 MIKASA_MEMORIES = (
-    ("mikasa_touch", "predimem"),
+    MIKASA_FIRST[0],
     ("mikasa_touch_video", "native-video"),
     ("mikasa_touch_text", "text-memory"),
     ("mikasa_touch_no_keyframes", "no-keyframes"),
     ("mikasa_touch_reactive", "reactive"),
 )
-MIKASA_TOLD = ("mikasa_touch_oracle", "oracle-memory")
 MIKASA_SEQUENCES = ("predimem", "oracle-memory")
 ROBOMME_LEARNED = (
     ("robomme_learned_oracle", "oracle-memory"),
@@ -134,8 +136,12 @@ def counts_in(*names: str) -> Counts:
 
 def mikasa_touch() -> Counts:
     counts = counts_in("mikasa_touch", "mikasa_touch_oracle", "mikasa_touch_expert")
-    for task, cells in counts_in("mikasa_stock").items():
-        counts[task][STOCK] = cells["predimem"]
+    for file, agent, name in (
+        *((file, agent, f"{agent}{BEFORE}") for file, agent in MIKASA_FIRST),
+        ("mikasa_first_training_stock", "predimem", STOCK),
+    ):
+        for task, cells in counts_in(file).items():
+            counts[task][name] = cells[agent]
     return counts
 
 
@@ -228,13 +234,14 @@ def pairs(pairings: Sequence[tuple[Which, Which]]) -> str:
 
 
 def _pair(first: Which, second: Which) -> tuple[object, ...]:
-    records = [*episodes(first), *episodes(second)]
+    name = second[1] + (BEFORE if second[1] == first[1] else "")
+    records = [*episodes(first), *(record | {"agent": name} for record in episodes(second))]
     tasks = list(dict.fromkeys(record["task"] for record in records))
-    found = compare(records, tasks, [first[1], second[1]])["results"]["all tasks"][second[1]]
+    found = compare(records, tasks, [first[1], name])["results"]["all tasks"][name]
     low, high = 100 * found["csr_difference_ci_low"], 100 * found["csr_difference_ci_high"]
     difference = f"{100 * found['csr_difference']:+.1f} [{low:+.0f}, {high:+.0f}]"
     counts = (found["n"], found["only_reference"], found["only_other"], f"{found['p_value']:.1g}")
-    return (f"`{first[1]}`", f"`{second[1]}`", *counts, difference)
+    return (f"`{first[1]}`", f"`{name}`", *counts, difference)
 
 
 def study(file: str, quantity: str, values: dict[str, str]) -> str:
@@ -336,7 +343,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "mikasa-touch-memories": lambda: by_family(
         counts_in(*(file for file, _ in MIKASA_MEMORIES)), [agent for _, agent in MIKASA_MEMORIES]
     ),
-    "mikasa-touch-pairs": lambda: pairs([(MIKASA_MEMORIES[0], other) for other in (MIKASA_TOLD, *MIKASA_MEMORIES[1:])]),
+    "mikasa-touch-pairs": lambda: pairs([*zip(MIKASA_FURTHER, MIKASA_FIRST, strict=True), MIKASA_FURTHER]),
+    "mikasa-touch-memories-pairs": lambda: pairs([(MIKASA_MEMORIES[0], other) for other in MIKASA_MEMORIES[1:]]),
     "mikasa-sequences": lambda: table(counts_in("mikasa_sequences", "mikasa_sequences_oracle"), MIKASA_SEQUENCES),
     "robomme": lambda: robomme_table(counts_of(results_of("robomme"))),
     "robomme-pairs": lambda: pairs([(("robomme", ROBOMME_SKILLS[1]), ("robomme", one)) for one in ROBOMME_SKILLS[2:]]),
