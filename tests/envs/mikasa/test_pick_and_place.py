@@ -7,8 +7,8 @@ import pytest
 
 from predimem.envs.mikasa.families.family import Family, State
 from predimem.envs.mikasa.families.gather_recall import GATHER_RECALL, PLACES_M, PUT
-from predimem.envs.mikasa.families.motion import GRIPPER_CLOSED
-from predimem.envs.mikasa.families.pick_place import CUBE_M, GRIPPER_RELEASE, put
+from predimem.envs.mikasa.families.motion import GRIPPER_CLOSED, GRIPPER_OPEN
+from predimem.envs.mikasa.families.pick_place import CUBE_M, GRIPPER_RELEASE, pick, put
 from predimem.envs.mikasa.families.take_it_back import BACK, FETCH, MIDDLES_M, TAKE_IT_BACK
 
 HEIGHT_M = 0.026  # of a cube's centre on the disc
@@ -18,7 +18,8 @@ PLACES = np.array([[*offset, HEIGHT_M] for offset in PLACES_M])  # of a disc in 
 def carrying(at: tuple[float, float], *others: tuple[float, float, float], height_m: float = 0.15) -> State:
     """The first cube is held; `others` lie where they lie."""
     cubes = np.array([(*at, height_m), *others])
-    return {"tcp_m": cubes[0], "gripper_m": 0.04, "cubes_m": cubes, "places_m": PLACES}
+    upright = {"pointing": np.array([0.0, 0.0, -1.0]), "base_m": np.array([-0.615, 0.0, 0.0]), "turn_rad": 0.0}
+    return {"tcp_m": cubes[0], "gripper_m": 0.04, "cubes_m": cubes, "places_m": PLACES, **upright}
 
 
 def target_m(family: Family, state: State, subtask: str) -> tuple[float, ...]:
@@ -68,6 +69,17 @@ def test_a_cube_is_let_go_where_it_lies_however_low_the_fingers_have_it() -> Non
     centred = put(tcp_m, CUBE_M, place_m, tcp_m)
     assert centred[6] == GRIPPER_CLOSED and centred[2] < 0  # not down yet
     assert put(tcp_m, CUBE_M, place_m, tcp_m + up_m)[2] == centred[2]  # nor any lower than that
+
+
+def test_fingers_close_around_a_cube_once_they_lie_along_its_sides() -> None:
+    cube_m = np.array([0.1, 0.0, CUBE_M / 2])
+    assert [pick(cube_m, 0.08, cube_m, turn)[6] for turn in (0.0, -0.3, 0.6)] == [
+        GRIPPER_CLOSED,
+        GRIPPER_CLOSED,
+        GRIPPER_OPEN,
+    ]
+    stopped_at_corners = pick(cube_m, 0.055, cube_m, 0.7)
+    assert stopped_at_corners[6] == GRIPPER_OPEN and not stopped_at_corners[:3].any()
 
 
 def test_after_a_cube_was_let_go_the_hand_rises() -> None:

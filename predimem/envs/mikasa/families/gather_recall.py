@@ -27,8 +27,9 @@ from predimem.envs.mikasa.families.pick_place import (
     pick_goal_m,
     put,
 )
+from predimem.envs.mikasa.families.posture import twist_rad, upright
 from predimem.envs.mikasa.families.press import press, press_goal_m
-from predimem.envs.mikasa.families.scene import BULB_M, position_m, robot_state
+from predimem.envs.mikasa.families.scene import BULB_M, pointing, position_m, robot_state
 
 PICK, PUT = "pick up a cube", "put the cube on the disc"
 COLOURS = ("red", "green", "blue")
@@ -45,6 +46,8 @@ BESIDE_DISC_M = 0.15  # from its centre
 class GatherRecall(Family):
     """Its state has, beside `scene.robot_state`:
 
+    pointing: float64 [3], where the fingers point; turn_rad: how far they have to turn to lie along the world's axes, as
+    all cubes do at first; turns_rad: float64 [N], the same for each cube (`posture.twist_rad`);
     cubes_m: float64 [N, 3]; there: bool [N], whether each lies on the disc; places_m: float64 [9, 3], where cubes are
     put; tops_m: float64 [3, 3], the tops of the unpressed buttons; lamp_m: float64 [3], the bulb; all in the
     world frame. flash: whether the lamp is
@@ -61,6 +64,9 @@ class GatherRecall(Family):
         since = step - int(base.flash_start_step[0])
         top = float(base.button_top_z[0])
         return robot_state(base, step) | {
+            "pointing": pointing(base),
+            "turn_rad": twist_rad(base),
+            "turns_rad": np.array([twist_rad(base, cube) for cube in base.cubes]),
             "cubes_m": cubes,
             "there": np.linalg.norm(cubes[:, :2] - disc, axis=1) < base.DISC_ON_THRESH,
             "places_m": np.array([[*(disc + offset), height] for offset in PLACES_M]),
@@ -85,11 +91,14 @@ class GatherRecall(Family):
     def act(self, state: State, subtask: str) -> np.ndarray:
         tcp, gripper = state["tcp_m"], state["gripper_m"]
         if subtask == PICK and (cube := _next(state)) is not None:
-            return pick(tcp, gripper, state["cubes_m"][cube])
+            turn = state["turns_rad"][cube]
+            return upright(pick(tcp, gripper, state["cubes_m"][cube], turn), state, turn)
         if subtask == PUT:
-            return put(tcp, gripper, _place_m(state), state["cubes_m"][_carried(state)])
+            action = put(tcp, gripper, _place_m(state), state["cubes_m"][_carried(state)])
+            return upright(action, state, state["turn_rad"])
         if subtask in PRESSES:  # with open fingers: closing, they would take up again the cube that was put down last
-            return press(tcp, state["tops_m"][PRESSES.index(subtask)], GRIPPER_OPEN)
+            action = press(tcp, state["tops_m"][PRESSES.index(subtask)], GRIPPER_OPEN)
+            return upright(action, state, state["turn_rad"])
         return hold()
 
     def valid(self, state: State, subtask: str) -> bool:

@@ -12,6 +12,7 @@ from predimem.envs.mikasa.families.motion import FUNNEL_M, GRIPPER_CLOSED, GRIPP
 CUBE_M = 0.04
 CLEAR_M = 0.16  # the TCP's height when it moves over the table, with or without a cube
 AT_M = 0.012
+ASKEW_RAD = 0.35  # fingers that are turned by more stop at a cube's corners
 HELD_M = 0.025  # between TCP and the centre of a cube that the fingers hold
 HELD_OPENING_M = (0.03, 0.046)
 RELEASED_M = 0.055
@@ -32,10 +33,16 @@ def pick_goal_m(tcp_m: np.ndarray, cube_m: np.ndarray) -> np.ndarray:
     return funnel_m(tcp_m, cube_m, CLEAR_M)
 
 
-def pick(tcp_m: np.ndarray, gripper_m: float, cube_m: np.ndarray) -> np.ndarray:
-    """float32 [7]: towards holding the cube; at rest once it is held."""
-    if is_held(tcp_m, gripper_m, cube_m) or np.linalg.norm(cube_m - tcp_m) < AT_M:
+def pick(tcp_m: np.ndarray, gripper_m: float, cube_m: np.ndarray, turn_rad: float = 0.0) -> np.ndarray:
+    """float32 [7]: towards holding the cube; at rest once it is held.
+
+    turn_rad: how far the fingers have to turn to lie along its sides (`posture.twist_rad`); they close once that is
+    little.
+    """
+    if is_held(tcp_m, gripper_m, cube_m):
         return hold(GRIPPER_CLOSED)
+    if np.linalg.norm(cube_m - tcp_m) < AT_M:
+        return hold(GRIPPER_CLOSED if abs(turn_rad) < ASKEW_RAD else GRIPPER_OPEN)
     return towards(tcp_m, pick_goal_m(tcp_m, cube_m), GRIPPER_OPEN, arrived_m=0.0)
 
 
