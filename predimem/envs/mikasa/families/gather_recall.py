@@ -41,6 +41,7 @@ CLEAR_OF_M = np.array([0.035, 0.055])  # a place is taken by a cube that is near
 NEAR_PLACE_M = 0.035  # a cube that is carried as near to its place may be put down where it is ...
 ROOMY_CUBES = 5  # ... while there are so few cubes that those put down beside their places leave room
 BESIDE_DISC_M = 0.15  # from its centre
+TURNS_ABOVE_M = 0.08  # while it carries a cube, the hand turns upright above this height
 
 
 class GatherRecall(Family):
@@ -95,7 +96,8 @@ class GatherRecall(Family):
             return upright(pick(tcp, gripper, state["cubes_m"][cube], turn), state, turn)
         if subtask == PUT:
             action = put(tcp, gripper, _place_m(state), state["cubes_m"][_carried(state)])
-            return upright(action, state, state["turn_rad"])
+            # low over the disc, a cube that was set down on another one has to be able to slip off
+            return upright(action, state, state["turn_rad"]) if tcp[2] > TURNS_ABOVE_M else action
         if subtask in PRESSES:  # with open fingers: closing, they would take up again the cube that was put down last
             action = press(tcp, state["tops_m"][PRESSES.index(subtask)], GRIPPER_OPEN)
             return upright(action, state, state["turn_rad"])
