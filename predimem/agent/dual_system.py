@@ -43,9 +43,6 @@ class DualSystemConfig:
     confirm_next: how many plans in a row must say so; null: `confirm_plans`.
     min_subtask_steps: a subtask of a plan that is kept is not done in fewer control steps. Just after a change the hand
     still rests where the last subtask ended, which a planner may take for the end of the new one.
-    repeat_plan_steps: for so many control steps the last subtask of a plan that is kept may last; then the plan is begun
-    anew, because an episode that goes on has left something undone. Null: never. It is for tasks that end with their
-    success, and in which doing again what has been done does no harm.
     chunks: what becomes of the queued actions while S1 computes the next chunk. `replace`: they are executed, and the
     new chunk knows nothing of them. `guided`, `trained`: they are executed, and the new chunk continues them, because
     the flow is guided (arXiv:2506.07339) or the model was trained to (arXiv:2512.05964). `wait`: they are thrown away
@@ -65,7 +62,6 @@ class DualSystemConfig:
     keep_plan: bool = False
     confirm_next: int | None = None
     min_subtask_steps: int = 0
-    repeat_plan_steps: int | None = None
     chunks: Literal["replace", "wait", "guided", "trained"] = "replace"
     align: Literal["steps", "actions"] = "steps"
     s1_delay_steps: int | None = None
@@ -78,10 +74,9 @@ class DualSystemConfig:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.min_subtask_steps < 0:
             raise ValueError(f"min_subtask_steps must be 0 or more, got {self.min_subtask_steps}")
-        for name in ("confirm_next", "repeat_plan_steps"):
-            if (value := getattr(self, name)) is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
-        for name in ("confirm_next", "min_subtask_steps", "repeat_plan_steps"):
+        if self.confirm_next is not None and self.confirm_next < 1:
+            raise ValueError(f"confirm_next must be at least 1, got {self.confirm_next}")
+        for name in ("confirm_next", "min_subtask_steps"):
             if getattr(self, name) and not self.keep_plan:
                 raise ValueError(f"{name} is about a plan that is kept: set keep_plan: true")
         if not 0.0 <= self.min_confidence <= 1.0:
@@ -128,7 +123,6 @@ class DualSystemAgent:
         self._queue.clear()
         self._episode_id = episode_id
         self._subtasks: tuple[str, ...] = ()  # the subtask and what comes next; none before the first plan
-        self._kept: tuple[str, ...] = ()  # the same when the plan that is kept was made
         self._plan_step: int | None = None
         self._begun_step = 0  # of the observation whose plan began the subtask
         self._asked_step: int | None = None  # of the last question to S2, whether S2 was free or not
@@ -236,22 +230,11 @@ class DualSystemAgent:
         self._bank.nominate(plan.keyframe_steps)
         if plan.step < 0:
             return
-        if subtasks := self._again(plan) or self._confirmed(plan):
+        if subtasks := self._confirmed(plan):
             if subtasks != self._subtasks:
                 self._begun_step = plan.step
-            if self._kept[-len(subtasks) :] != subtasks:
-                self._kept = subtasks
             self._subtasks, self._plan_step = subtasks, plan.step
             self._bank.note_subtask(THEN.join(subtasks))
-
-    def _again(self, plan: Plan) -> tuple[str, ...]:
-        """The whole plan that is kept, once it has ended for so long that it is begun anew."""
-        after_steps = self._config.repeat_plan_steps
-        ended = len(self._kept) > 1 and self._subtasks == self._kept[-1:]
-        if after_steps is None or not ended or plan.step < self._begun_step + after_steps:
-            return ()
-        self._rival, self._rival_plans = (), 0
-        return self._kept
 
     def _confirmed(self, plan: Plan) -> tuple[str, ...]:
         """The plan's subtasks if they hold from now on."""

@@ -37,7 +37,6 @@ DUAL_SYSTEM_DEFAULTS: dict[str, Any] = {
     "align": "steps",
     "s1_delay_steps": None,
     "keep_plan": False,
-    "repeat_plan_steps": None,
     "confirm_next": None,
     "min_subtask_steps": 0,
 }
