@@ -47,12 +47,11 @@ TURNS_ABOVE_M = 0.08  # while it carries a cube, the hand turns upright above th
 class GatherRecall(Family):
     """Its state has, beside `scene.robot_state`:
 
-    pointing: float64 [3], where the fingers point; turn_rad: how far they have to turn to lie along the world's axes, as
-    all cubes do at first; turns_rad: float64 [N], the same for each cube (`posture.twist_rad`);
+    pointing: float64 [3], where the fingers point; turn_rad: how far they have to turn to lie along the world's axes,
+    as all cubes do at first; turns_rad: float64 [N], the same for each cube (`posture.twist_rad`);
     cubes_m: float64 [N, 3]; there: bool [N], whether each lies on the disc; places_m: float64 [9, 3], where cubes are
-    put; tops_m: float64 [3, 3], the tops of the unpressed buttons; lamp_m: float64 [3], the bulb; all in the
-    world frame. flash: whether the lamp is
-    lit; colour, pressed: int, indices of `COLOURS` (pressed: -1 before).
+    put; tops_m: float64 [3, 3], the tops of the unpressed buttons; lamp_m: float64 [3], the bulb; all in the world
+    frame. flash: whether the lamp is lit; colour, pressed: int, indices of `COLOURS` (pressed: -1 before).
     """
 
     name = "GatherAndRecall"
