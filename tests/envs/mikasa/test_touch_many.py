@@ -7,6 +7,7 @@ import pytest
 
 from predimem.envs.mikasa.families.motion import moved
 from predimem.envs.mikasa.families.touch_many import BUNCH, PRESS, SEQ, TOUCH_ABOVE_M, State, TouchMany
+from predimem.envs.mikasa.suite import MikasaEnvironment
 
 CUBE_M, STEP_M = np.array([0.05, -0.1, 0.02]), 0.001
 TOUCH = "touch the red cube"
@@ -60,8 +61,29 @@ def test_the_report_knows_which_touches_are_right(
 ) -> None:
     report, labels = family.report(), ("teal cube", "red cube", "olive cube")
     seen = [
-        report.update({"due": (0, 2), "labels": labels, "touched": tuple(touched[: count + 1])}, False)
+        report.update({"due": (0, 2), "labels": labels, "touched": tuple(touched[: count + 1]), "pushed": ()}, False)
         for count in range(len(touched))
     ]
     assert [info["right_touches"] for info in seen] == right
     assert {turn: info["mistake"] for turn, info in enumerate(seen) if "mistake" in info} == mistakes
+
+
+@pytest.mark.needs("suite")
+def test_a_cube_that_is_pushed_away_is_reported_once() -> None:
+    import sapien
+
+    environment = MikasaEnvironment("BunchOfColors3-VLA-v0", images=False)
+    environment.reset(3000)
+    while environment.true_state()["step"] < environment.true_state()["appear_step"] + 12:  # held still at first
+        info = environment.step(environment.hold_action(None)).info
+    assert not environment.true_state()["pushed"] and info["pushed_cube"] == 0
+    cube = environment._env.unwrapped.cubes[2]
+    cube.set_pose(sapien.Pose(p=cube.pose.sp.p + np.array([0.07, 0.0, 0.0])))
+    mistakes = []
+    for _ in range(3):
+        info = environment.step(environment.hold_action(None)).info
+        mistakes.append(info.get("mistake", ""))
+    assert environment.true_state()["pushed"] == (2,) and info["pushed_cube"] == 1
+    label = environment.true_state()["labels"][2]
+    assert [text for text in mistakes if text] == [f"pushed the {label} away, so that the button does not count"]
+    environment.close()

@@ -43,6 +43,7 @@ class TouchMany(Family):
     as "teal cube". objects_m: float64 [N, 3], NaN for a cube that is hidden at this step. due: indices of the cubes to
     touch, in their order. touched: indices of the cubes that were touched, in the order of their labels. button_m:
     float64 [3], its top. pressed: whether the button was pressed; before the arm is lifted this does not count yet.
+    pushed: indices of the cubes that lie so far from their places that a press does not count.
     """
 
     def __init__(self, name: str, ordered: bool):
@@ -66,6 +67,7 @@ class TouchMany(Family):
             "touched": tuple(np.flatnonzero(base.touched_cubes[0].numpy()).tolist()),
             "button_m": np.array(button_m),
             "pressed": bool(base.pending_press[0] | base.button_pressed[0]),
+            "pushed": _pushed(base) if step >= cue_end + int(base.empty_steps_per_env[0]) else (),
         }
 
     def subtask(self, state: State) -> str:
@@ -133,16 +135,18 @@ CHAIN = TouchMany("ChainOfColors", ordered=True)
 
 
 class Touches(EpisodeReport):
-    """How many of the due cubes were touched, and the first wrong touch."""
+    """How many of the due cubes were touched, the first wrong touch, and the first cube that was pushed away."""
 
     def __init__(self, ordered: bool) -> None:
         """ordered: a touch is wrong before its turn, too."""
         self._ordered = ordered
         self._right = 0
         self._wrong = 0.0
+        self._pushed = 0.0
 
     def update(self, state: State, success_now: bool) -> Mapping[str, float | str | bool]:
-        """`right_touches`: the share of the due cubes, until a `wrong_touch`; `mistake` at the step of that one."""
+        """`right_touches`: the share of the due cubes, until a `wrong_touch`. `pushed_cube`: whether a cube was too far
+        from its place for the button to count. `mistake` at the first step of either."""
         report: dict[str, float | str | bool] = {}
         due, touched = state["due"], set(state["touched"])
         if not self._wrong:
@@ -151,12 +155,25 @@ class Touches(EpisodeReport):
                 self._wrong = 1.0
                 right = next((state["labels"][index] for index in due if index not in touched), BUTTON)
                 report["mistake"] = f"touched the {state['labels'][min(wrong)]}; the {right} was right"
-        return report | {"right_touches": self._right / len(due), "wrong_touch": self._wrong}
+        if state["pushed"] and not self._pushed:
+            self._pushed = 1.0
+            pushed = f"pushed the {state['labels'][state['pushed'][0]]} away, so that the button does not count"
+            report.setdefault("mistake", pushed)
+        return report | {
+            "right_touches": self._right / len(due),
+            "wrong_touch": self._wrong,
+            "pushed_cube": self._pushed,
+        }
 
 
 def _in_turn(due: Sequence[int], touched: set[int]) -> int:
     """How many of the first due cubes were touched before one that was not."""
     return next((turn for turn, index in enumerate(due) if index not in touched), len(due))
+
+
+def _pushed(base: Any) -> tuple[int, ...]:
+    away_m = base.cube_displacements_xy[0].cpu().numpy()
+    return tuple(np.flatnonzero(away_m > base.MAX_ALLOWED_CUBE_DISPLACEMENT).tolist())
 
 
 def _appeared(state: State) -> bool:
