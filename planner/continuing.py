@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
-from transformers import AutoTokenizer, Qwen2Tokenizer, Qwen3VLForConditionalGeneration
+from transformers import AutoConfig, AutoTokenizer, Qwen2Tokenizer, Qwen3VLForConditionalGeneration
 from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLVisionModel
 
 from planner.checkpoint import read_spec
@@ -47,8 +47,9 @@ def take_weights(base: Path, planner: Path) -> tuple[dict[str, Tensor], list[str
     planner's language model begin with nothing to add, so that it answers as the planner does.
 
     Returns the planner's tower, float32, and the tokens that are new to it. Raises ConfigError if the two differ in
-    the size of another weight.
+    the size of another weight, or in how they tell positions apart.
     """
+    _check_positions(base, planner)
     before, now = (AutoTokenizer.from_pretrained(folder).get_vocab() for folder in (planner, base))
     shared = [token for token in now if token in before]
     state = Qwen3VLForConditionalGeneration.from_pretrained(planner, dtype=torch.float32).state_dict()
@@ -74,6 +75,17 @@ def take_weights(base: Path, planner: Path) -> tuple[dict[str, Tensor], list[str
     model.save_pretrained(base)
     tower = {name: tensor.clone() for name, tensor in model.visual.state_dict().items()}
     return tower, [token for token in now if token not in before]
+
+
+def _check_positions(base: Path, planner: Path) -> None:
+    """No weight tells of another `rope_theta`, with which a planner would have to learn everything anew."""
+    theirs, ours = (AutoConfig.from_pretrained(folder).text_config.rope_parameters for folder in (planner, base))
+    for name in ("rope_theta", "mrope_section"):
+        if theirs.get(name) != ours.get(name):
+            raise ConfigError(
+                f"continue_from: {planner} was trained with {name} {theirs.get(name)}, but this config says "
+                f"{ours.get(name)}: set base: {{tiny: {{{name}: {theirs.get(name)}}}}}"
+            )
 
 
 def _layers_beyond(state: dict[str, Tensor], drawn: dict[str, Tensor]) -> dict[str, Tensor]:

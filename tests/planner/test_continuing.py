@@ -169,6 +169,7 @@ def test_a_tower_of_another_size_or_of_no_planner_is_refused(planner, tmp_path):
     [
         ("hidden_size: 32, intermediate", "hidden_size: 48, intermediate", "another size"),
         ("layers: 2, heads: 2", "layers: 1, heads: 2", "differ in their weights"),
+        ("image_size: 64", "image_size: 64, rope_theta: 1.0e+6", r"set base: {tiny: {rope_theta: 10000.0}}"),
     ],
 )
 def test_a_planner_of_another_kind_is_refused(planner, tmp_path, before, after, message):
