@@ -27,7 +27,7 @@ from predimem.envs.mikasa.families.pick_place import (
     pick_goal_m,
     put,
 )
-from predimem.envs.mikasa.families.posture import twist_rad, upright
+from predimem.envs.mikasa.families.posture import turn_to_rad, upright
 from predimem.envs.mikasa.families.press import press, press_goal_m
 from predimem.envs.mikasa.families.scene import BULB_M, pointing, position_m, robot_state
 
@@ -48,7 +48,7 @@ class GatherRecall(Family):
     """Its state has, beside `scene.robot_state`:
 
     pointing: float64 [3], where the fingers point; turn_rad: how far they have to turn to lie along the world's axes,
-    as all cubes do at first; turns_rad: float64 [N], the same for each cube (`posture.twist_rad`);
+    as all cubes do at first; turns_rad: float64 [N], the same for each cube (`posture.turn_to_rad`);
     cubes_m: float64 [N, 3]; there: bool [N], whether each lies on the disc; places_m: float64 [9, 3], where cubes are
     put; tops_m: float64 [3, 3], the tops of the unpressed buttons; lamp_m: float64 [3], the bulb; all in the world
     frame. flash: whether the lamp is lit; colour, pressed: int, indices of `COLOURS` (pressed: -1 before).
@@ -65,8 +65,8 @@ class GatherRecall(Family):
         top = float(base.button_top_z[0])
         return robot_state(base, step) | {
             "pointing": pointing(base),
-            "turn_rad": twist_rad(base),
-            "turns_rad": np.array([twist_rad(base, cube) for cube in base.cubes]),
+            "turn_rad": turn_to_rad(base),
+            "turns_rad": np.array([turn_to_rad(base, cube) for cube in base.cubes]),
             "cubes_m": cubes,
             "there": np.linalg.norm(cubes[:, :2] - disc, axis=1) < base.DISC_ON_THRESH,
             "places_m": np.array([[*(disc + offset), height] for offset in PLACES_M]),

@@ -36,7 +36,7 @@ def pick_goal_m(tcp_m: np.ndarray, cube_m: np.ndarray) -> np.ndarray:
 def pick(tcp_m: np.ndarray, gripper_m: float, cube_m: np.ndarray, turn_rad: float = 0.0) -> np.ndarray:
     """float32 [7]: towards holding the cube; at rest once it is held.
 
-    turn_rad: how far the fingers have to turn to lie along its sides (`posture.twist_rad`); they close once that is
+    turn_rad: how far the fingers have to turn to lie along its sides (`posture.turn_to_rad`); they close once that is
     little.
     """
     if is_held(tcp_m, gripper_m, cube_m):

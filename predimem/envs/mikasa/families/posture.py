@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from predimem.envs.mikasa.families.scene import axes
+
 GAIN = 5.0  # action units (1 = 0.1 rad) per rad
 UPRIGHT_M = 0.76  # from the robot's base; the arm reaches farther with a hand that leans outwards, ...
 LEANING_M = 0.1  # ... by so much with the most
@@ -18,11 +20,11 @@ MOST_LEAN = 0.5  # the sine of the angle
 QUARTER = np.pi / 2
 
 
-def twist_rad(base: Any, thing: Any = None) -> float:
+def turn_to_rad(base: Any, thing: Any = None) -> float:
     """By how much the fingers have to turn about the vertical to lie along a side of a cube, or along the world's axes
     where no cube is given: in [-pi/4, pi/4], counter-clockwise as seen from above."""
-    along = 0.0 if thing is None else _angle(_axes(thing)[:2, 0])
-    return (along - _angle(_axes(base.agent.tcp)[:2, 1]) + QUARTER / 2) % QUARTER - QUARTER / 2
+    along = 0.0 if thing is None else _angle(axes(thing)[:2, 0])
+    return (along - _angle(axes(base.agent.tcp)[:2, 1]) + QUARTER / 2) % QUARTER - QUARTER / 2
 
 
 def upright(action: np.ndarray, state: Mapping[str, Any], turn_rad: float = 0.0) -> np.ndarray:
@@ -30,7 +32,7 @@ def upright(action: np.ndarray, state: Mapping[str, Any], turn_rad: float = 0.0)
     the vertical.
 
     action: float32 [7]; its rotation is replaced. state: with `pointing`, where the fingers point. turn_rad: as
-    `twist_rad` gives it. The suite's controller turns the hand the other way about each axis of the world.
+    `turn_to_rad` gives it. The suite's controller turns the hand the other way about each axis of the world.
     """
     outwards = (state["tcp_m"] - state["base_m"])[:2]
     away_m = float(np.linalg.norm(outwards))
@@ -40,10 +42,6 @@ def upright(action: np.ndarray, state: Mapping[str, Any], turn_rad: float = 0.0)
     turned = action.copy()
     turned[3:6] = turn / max(1.0, float(np.linalg.norm(turn)))
     return turned
-
-
-def _axes(thing: Any) -> np.ndarray:
-    return np.asarray(thing.pose.to_transformation_matrix()[0, :3, :3].cpu(), np.float64)
 
 
 def _angle(direction: np.ndarray) -> float:

@@ -27,7 +27,12 @@ def position_m(thing: Any) -> np.ndarray:
 
 def pointing(base: Any) -> np.ndarray:
     """float64 [3], world frame: where the fingers point, a unit vector."""
-    return np.asarray(base.agent.tcp.pose.to_transformation_matrix()[0, :3, 2].cpu(), np.float64)
+    return axes(base.agent.tcp)[:, 2]
+
+
+def axes(thing: Any) -> np.ndarray:
+    """float64 [3, 3], world frame: the axes of an actor or a link, one a column."""
+    return np.asarray(thing.pose.to_transformation_matrix()[0, :3, :3].cpu(), np.float64)
 
 
 def camera_state(base: Any) -> dict[str, Any]:

@@ -54,12 +54,13 @@ class TouchMany(Family):
 
     def state(self, base: Any, step: int) -> dict[str, Any]:
         cue_end = int(base.cue_steps_per_env[0])
+        appear = cue_end + int(base.empty_steps_per_env[0])
         due = base.true_color_indices[0].tolist()
         every = int(base.cue_step_duration_per_env[0]) if self._ordered else cue_end
         button_m = [*base.button_xy[0].tolist(), float(base.button_top_z[0])]
         return robot_state(base, step) | {
             "cue_end_step": cue_end,
-            "appear_step": cue_end + int(base.empty_steps_per_env[0]),
+            "appear_step": appear,
             "cue_index": step // max(1, every),
             "labels": object_labels(base),
             "objects_m": np.array([shown_position_m(actor) for actor in object_actors(base)]),
@@ -67,7 +68,7 @@ class TouchMany(Family):
             "touched": tuple(np.flatnonzero(base.touched_cubes[0].numpy()).tolist()),
             "button_m": np.array(button_m),
             "pressed": bool(base.pending_press[0] | base.button_pressed[0]),
-            "pushed": _pushed(base) if step >= cue_end + int(base.empty_steps_per_env[0]) else (),
+            "pushed": _pushed(base) if step >= appear else (),
         }
 
     def subtask(self, state: State) -> str:
