@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from predimem.envs.mikasa.families.family import Family, State
-from predimem.envs.mikasa.families.gather_recall import GATHER_RECALL, PLACES_M, PUT
+from predimem.envs.mikasa.families.gather_recall import GATHER_RECALL, PICK, PLACES_M, PRESSES, PUT
 from predimem.envs.mikasa.families.motion import GRIPPER_CLOSED, GRIPPER_OPEN
 from predimem.envs.mikasa.families.pick_place import CUBE_M, GRIPPER_RELEASE, pick, put
 from predimem.envs.mikasa.families.take_it_back import BACK, FETCH, MIDDLES_M, TAKE_IT_BACK
@@ -80,6 +80,15 @@ def test_fingers_close_around_a_cube_once_they_lie_along_its_sides() -> None:
     ]
     stopped_at_corners = pick(cube_m, 0.055, cube_m, 0.7)
     assert stopped_at_corners[6] == GRIPPER_OPEN and not stopped_at_corners[:3].any()
+
+
+def test_a_cube_that_is_held_is_held_on_until_the_next_subtask_is_told() -> None:
+    held = carrying((0.05, 0.01), (0.0, 0.1, CUBE_M / 2)) | {"turns_rad": np.zeros(2), "there": np.zeros(2, bool)}
+    assert GATHER_RECALL.valid(held, PICK) and GATHER_RECALL.valid(held, PUT)
+    assert not any(GATHER_RECALL.valid(held, subtask) for subtask in PRESSES)
+    assert target_m(GATHER_RECALL, held, PICK) == tuple(held["cubes_m"][0])
+    action = GATHER_RECALL.act(held, PICK)
+    assert action[6] == GRIPPER_CLOSED and not action[:6].any()
 
 
 def test_after_a_cube_was_let_go_the_hand_rises() -> None:

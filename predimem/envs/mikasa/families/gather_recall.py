@@ -105,8 +105,8 @@ class GatherRecall(Family):
     def valid(self, state: State, subtask: str) -> bool:
         if subtask == PUT:  # a planner says so for a while after the cube has been let go: then the hand rises
             return _held(state) is not None or _has_let_go(state)
-        if _held(state) is not None:
-            return False
+        if _held(state) is not None:  # nor is the next subtask told at once where a cube has been picked up
+            return subtask == PICK
         return subtask == PICK if not state["there"].all() else subtask in PRESSES
 
     def target_m(self, state: State, subtask: str) -> np.ndarray | None:
