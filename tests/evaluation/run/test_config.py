@@ -211,7 +211,7 @@ def test_settings_of_earlier_versions_are_read(tmp_path: Path) -> None:
 
 
 def test_results_of_todays_schema_get_the_options_that_came_later() -> None:
-    path = Path("results/mikasa_sequences_oracle.json")
+    path = Path("results/mikasa_touch_no_keyframes.json")
     results = json.loads(path.read_text())
     assert results["schema"] == SCHEMA and "keep_plan" not in results["provenance"]["play"]["agent"]
     assert modern_results(results)["provenance"]["play"]["agent"]["keep_plan"] is False
