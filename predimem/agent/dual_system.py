@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Literal
 
 import numpy as np
@@ -43,6 +44,8 @@ class DualSystemConfig:
     confirm_next: how many plans in a row must say so; null: `confirm_plans`.
     min_subtask_steps: a subtask of a plan that is kept is not done in fewer control steps. Just after a change the hand
     still rests where the last subtask ended, which a planner may take for the end of the new one.
+    min_steps_by_subtask: the same for the subtasks that match a pattern (`*` and `?` as in a shell); the first one that
+    matches counts.
     chunks: what becomes of the queued actions while S1 computes the next chunk. `replace`: they are executed, and the
     new chunk knows nothing of them. `guided`, `trained`: they are executed, and the new chunk continues them, because
     the flow is guided (arXiv:2506.07339) or the model was trained to (arXiv:2512.05964). `wait`: they are thrown away
@@ -62,6 +65,7 @@ class DualSystemConfig:
     keep_plan: bool = False
     confirm_next: int | None = None
     min_subtask_steps: int = 0
+    min_steps_by_subtask: dict[str, int] = field(default_factory=dict, hash=False)
     chunks: Literal["replace", "wait", "guided", "trained"] = "replace"
     align: Literal["steps", "actions"] = "steps"
     s1_delay_steps: int | None = None
@@ -76,11 +80,18 @@ class DualSystemConfig:
             raise ValueError(f"min_subtask_steps must be 0 or more, got {self.min_subtask_steps}")
         if self.confirm_next is not None and self.confirm_next < 1:
             raise ValueError(f"confirm_next must be at least 1, got {self.confirm_next}")
-        for name in ("confirm_next", "min_subtask_steps"):
+        if any(steps < 0 for steps in self.min_steps_by_subtask.values()):
+            raise ValueError(f"min_steps_by_subtask must be 0 or more, got {self.min_steps_by_subtask}")
+        for name in ("confirm_next", "min_subtask_steps", "min_steps_by_subtask"):
             if getattr(self, name) and not self.keep_plan:
                 raise ValueError(f"{name} is about a plan that is kept: set keep_plan: true")
         if not 0.0 <= self.min_confidence <= 1.0:
             raise ValueError(f"min_confidence must be in [0, 1], got {self.min_confidence}")
+
+    def min_steps(self, subtask: str) -> int:
+        """After how many control steps this subtask of a plan that is kept may be done."""
+        patterns = self.min_steps_by_subtask.items()
+        return next((steps for pattern, steps in patterns if fnmatchcase(subtask, pattern)), self.min_subtask_steps)
 
 
 @dataclass(frozen=True)
@@ -258,8 +269,9 @@ class DualSystemAgent:
             return plan.subtasks
         if plan.subtask == self._subtask:
             return self._subtasks
-        done = plan.subtask in later and plan.step >= self._begun_step + self._config.min_subtask_steps
-        return later if done else ()
+        if plan.subtask not in later or plan.step < self._begun_step + self._config.min_steps(self._subtasks[0]):
+            return ()
+        return later
 
     def _refill(self, observation: Observation) -> float | None:
         """Ask S1 for a chunk if the queue runs low or its subtask is outdated; seconds that it took."""

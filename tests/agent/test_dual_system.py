@@ -154,14 +154,20 @@ def test_a_plan_is_kept_and_gone_on_with():
 
 def test_a_kept_plan_is_gone_on_with_carefully():
     said = [("a; then b; then c", None), *((name, None) for name in "bbbbbcccccc")]
-    careful = ({}, "-abbbbbcccccc"), ({"min_subtask_steps": 4}, "-aaaabbbbcccc"), ({"confirm_next": 3}, "-aaabbbbbcccc")
+    careful = (
+        ({}, "-abbbbbcccccc"),
+        ({"min_subtask_steps": 4}, "-aaaabbbbcccc"),
+        ({"min_steps_by_subtask": {"a*": 4, "?": 2}}, "-aaaabbcccccc"),
+        ({"min_subtask_steps": 4, "min_steps_by_subtask": {"a": 1}}, "-abbbbbcccccc"),
+        ({"confirm_next": 3}, "-aaabbbbbcccc"),
+    )
     for options, expected in careful:
         ticks, _ = follow(said, keep_plan=True, **options)
         assert "".join(tick["subtask"] or "-" for tick in ticks) == expected
-    for wrong in ({"min_subtask_steps": -1}, {"confirm_next": 0}):
+    for wrong in ({"min_subtask_steps": -1}, {"min_steps_by_subtask": {"a": -1}}, {"confirm_next": 0}):
         with pytest.raises(ValueError, match="must be"):
             DualSystemConfig(keep_plan=True, **wrong)
-    for alone in ({"min_subtask_steps": 4}, {"confirm_next": 3}):
+    for alone in ({"min_subtask_steps": 4}, {"min_steps_by_subtask": {"a": 4}}, {"confirm_next": 3}):
         with pytest.raises(ValueError, match="set keep_plan: true"):
             DualSystemConfig(**alone)
 

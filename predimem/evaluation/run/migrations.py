@@ -39,6 +39,7 @@ DUAL_SYSTEM_DEFAULTS: dict[str, Any] = {
     "keep_plan": False,
     "confirm_next": None,
     "min_subtask_steps": 0,
+    "min_steps_by_subtask": {},
 }
 
 
