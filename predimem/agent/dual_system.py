@@ -9,6 +9,7 @@ plan the robot is held where it is.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -44,8 +45,10 @@ class DualSystemConfig:
     confirm_next: how many plans in a row must say so; null: `confirm_plans`.
     min_subtask_steps: a subtask of a plan that is kept is not done in fewer control steps. Just after a change the hand
     still rests where the last subtask ended, which a planner may take for the end of the new one.
-    min_steps_by_subtask: the same for the subtasks that match a pattern (`*` and `?` as in a shell); the first one that
-    matches counts.
+    rest_m_by_subtask: such a subtask is not done either while the hand moves farther than this in a control step, by
+    patterns of its label (`*` and `?` as in a shell), of which the first one that matches counts. Others may be done
+    while the hand moves.
+    hand_position: the entries of the robot's state that are the position of its hand, in metres.
     chunks: what becomes of the queued actions while S1 computes the next chunk. `replace`: they are executed, and the
     new chunk knows nothing of them. `guided`, `trained`: they are executed, and the new chunk continues them, because
     the flow is guided (arXiv:2506.07339) or the model was trained to (arXiv:2512.05964). `wait`: they are thrown away
@@ -65,7 +68,8 @@ class DualSystemConfig:
     keep_plan: bool = False
     confirm_next: int | None = None
     min_subtask_steps: int = 0
-    min_steps_by_subtask: dict[str, int] = field(default_factory=dict, hash=False)
+    rest_m_by_subtask: dict[str, float] = field(default_factory=dict, hash=False)
+    hand_position: tuple[int, ...] = (0, 1, 2)
     chunks: Literal["replace", "wait", "guided", "trained"] = "replace"
     align: Literal["steps", "actions"] = "steps"
     s1_delay_steps: int | None = None
@@ -80,18 +84,20 @@ class DualSystemConfig:
             raise ValueError(f"min_subtask_steps must be 0 or more, got {self.min_subtask_steps}")
         if self.confirm_next is not None and self.confirm_next < 1:
             raise ValueError(f"confirm_next must be at least 1, got {self.confirm_next}")
-        if any(steps < 0 for steps in self.min_steps_by_subtask.values()):
-            raise ValueError(f"min_steps_by_subtask must be 0 or more, got {self.min_steps_by_subtask}")
-        for name in ("confirm_next", "min_subtask_steps", "min_steps_by_subtask"):
+        if not all(rest_m > 0 for rest_m in self.rest_m_by_subtask.values()):
+            raise ValueError(f"rest_m_by_subtask must be more than 0 m, got {self.rest_m_by_subtask}")
+        for name in ("confirm_next", "min_subtask_steps", "rest_m_by_subtask"):
             if getattr(self, name) and not self.keep_plan:
                 raise ValueError(f"{name} is about a plan that is kept: set keep_plan: true")
+        if not self.hand_position or min(self.hand_position) < 0:
+            raise ValueError(f"hand_position must be entries of the state, 0 or more, got {self.hand_position}")
         if not 0.0 <= self.min_confidence <= 1.0:
             raise ValueError(f"min_confidence must be in [0, 1], got {self.min_confidence}")
 
-    def min_steps(self, subtask: str) -> int:
-        """After how many control steps this subtask of a plan that is kept may be done."""
-        patterns = self.min_steps_by_subtask.items()
-        return next((steps for pattern, steps in patterns if fnmatchcase(subtask, pattern)), self.min_subtask_steps)
+    def rest_m(self, subtask: str) -> float:
+        """How far the hand may move in the control step in which this subtask of a plan that is kept is done."""
+        patterns = self.rest_m_by_subtask.items()
+        return next((rest_m for pattern, rest_m in patterns if fnmatchcase(subtask, pattern)), math.inf)
 
 
 @dataclass(frozen=True)
@@ -136,6 +142,8 @@ class DualSystemAgent:
         self._subtasks: tuple[str, ...] = ()  # the subtask and what comes next; none before the first plan
         self._plan_step: int | None = None
         self._begun_step = 0  # of the observation whose plan began the subtask
+        self._hand: tuple[int, np.ndarray] | None = None  # the last step at which it was seen, and its position
+        self._moved_m = 0.0  # how far it moved from the observation before to the last one, in each control step
         self._asked_step: int | None = None  # of the last question to S2, whether S2 was free or not
         self._rival: tuple[str, ...] = ()  # what the last plans named in their place
         self._rival_plans = 0  # how many of them in a row
@@ -194,6 +202,7 @@ class DualSystemAgent:
         step = observation.step
         self._clock.begin_tick(step)
         self._bank.observe(observation)
+        self._feel(observation)
         answer = self._take_plan(step)
         if self._asked_step is None or step - self._asked_step >= self._config.plan_every_steps:
             self._asked_step = step
@@ -237,6 +246,20 @@ class DualSystemAgent:
         self._adopt(answer.plan)
         return answer
 
+    def _feel(self, observation: Observation) -> None:
+        """Note how fast the hand moves, if that matters."""
+        if not self._config.rest_m_by_subtask:
+            return
+        entries = self._config.hand_position
+        if max(entries) >= len(observation.state):
+            raise ValueError(
+                f"agent: hand_position: expected entries of a state of {len(observation.state)} numbers, got {entries}"
+            )
+        position = observation.state[list(entries)]
+        if self._hand is not None and observation.step > self._hand[0]:
+            self._moved_m = float(np.linalg.norm(position - self._hand[1])) / (observation.step - self._hand[0])
+        self._hand = observation.step, position
+
     def _adopt(self, plan: Plan) -> None:
         self._bank.nominate(plan.keyframe_steps)
         if plan.step < 0:
@@ -269,9 +292,9 @@ class DualSystemAgent:
             return plan.subtasks
         if plan.subtask == self._subtask:
             return self._subtasks
-        if plan.subtask not in later or plan.step < self._begun_step + self._config.min_steps(self._subtasks[0]):
+        if plan.subtask not in later or plan.step < self._begun_step + self._config.min_subtask_steps:
             return ()
-        return later
+        return later if self._moved_m <= self._config.rest_m(self._subtasks[0]) else ()
 
     def _refill(self, observation: Observation) -> float | None:
         """Ask S1 for a chunk if the queue runs low or its subtask is outdated; seconds that it took."""

@@ -4,7 +4,7 @@ can be computed by hand."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,14 +14,24 @@ from predimem.core.types import ActionChunk, MemorySnapshot, Observation, Plan, 
 
 
 class CountingEnvironment:
-    """The image shows the step number. Succeeds when action[0] reaches `goal`, if one is given."""
+    """The image shows the step number. Succeeds when action[0] reaches `goal`, if one is given.
+
+    hand_m: the first entry of the state, at all steps or at each.
+    """
 
     instruction = "count"
     action_dim = 2
     control_hz = 20.0
 
-    def __init__(self, horizon: int = 10, goal: float | None = None, fail_at: int | None = None):
+    def __init__(
+        self,
+        horizon: int = 10,
+        goal: float | None = None,
+        fail_at: int | None = None,
+        hand_m: float | Sequence[float] = 0.0,
+    ):
         self.horizon = horizon
+        self._hand_m = np.broadcast_to(np.asarray(hand_m, np.float32), horizon + 1)
         self._goal = goal
         self._fail_at = fail_at
         self.actions: list[np.ndarray] = []
@@ -47,7 +57,8 @@ class CountingEnvironment:
     def _observe(self) -> Observation:
         step = len(self.actions)
         image = np.full((4, 4, 3), step, np.uint8)
-        return Observation(step, {"cam": image}, np.zeros(2, np.float32), step / self.control_hz)
+        state = np.array([self._hand_m[step], 0.0], np.float32)
+        return Observation(step, {"cam": image}, state, step / self.control_hz)
 
 
 class StepPlanner:

@@ -110,10 +110,13 @@ def test_an_invalid_answer_keeps_the_last_subtask_and_is_recorded():
     assert trace["ticks"][5]["plan_age_steps"] == 2  # counted from the last plan that was followed
 
 
-def follow(answers, **switching):
-    """Ticks and bank of an episode in which one plan arrives at every step from 1 on: (subtask, confidence)."""
+def follow(answers, hand_m=0.0, **switching):
+    """Ticks and bank of an episode in which one plan arrives at every step from 1 on: (subtask, confidence).
+
+    hand_m: where the hand is, at all steps or at each.
+    """
     planner = ScriptedPlanner([Answered(*answer) for answer in answers])
-    environment = CountingEnvironment(horizon=len(answers) + 1)
+    environment = CountingEnvironment(horizon=len(answers) + 1, hand_m=hand_m)
     memory = MemoryConfig(recent_window=2, cluster_gap_steps=0, past_subtasks=True)
     clock = SimulatedClock(0, 1)
     _, trace, agent = play(environment, planner, StepPolicy(number_of=len), clock, memory=memory, **switching)
@@ -157,19 +160,29 @@ def test_a_kept_plan_is_gone_on_with_carefully():
     careful = (
         ({}, "-abbbbbcccccc"),
         ({"min_subtask_steps": 4}, "-aaaabbbbcccc"),
-        ({"min_steps_by_subtask": {"a*": 4, "?": 2}}, "-aaaabbcccccc"),
-        ({"min_subtask_steps": 4, "min_steps_by_subtask": {"a": 1}}, "-abbbbbcccccc"),
         ({"confirm_next": 3}, "-aaabbbbbcccc"),
     )
     for options, expected in careful:
         ticks, _ = follow(said, keep_plan=True, **options)
         assert "".join(tick["subtask"] or "-" for tick in ticks) == expected
-    for wrong in ({"min_subtask_steps": -1}, {"min_steps_by_subtask": {"a": -1}}, {"confirm_next": 0}):
+    for wrong in ({"min_subtask_steps": -1}, {"rest_m_by_subtask": {"a": 0.0}}, {"confirm_next": 0}):
         with pytest.raises(ValueError, match="must be"):
             DualSystemConfig(keep_plan=True, **wrong)
-    for alone in ({"min_subtask_steps": 4}, {"min_steps_by_subtask": {"a": 4}}, {"confirm_next": 3}):
+    for alone in ({"min_subtask_steps": 4}, {"rest_m_by_subtask": {"a": 0.01}}, {"confirm_next": 3}):
         with pytest.raises(ValueError, match="set keep_plan: true"):
             DualSystemConfig(**alone)
+
+
+def test_a_subtask_that_ends_at_rest_is_not_done_while_the_hand_moves():
+    said = [("a; then b; then c", None), *((name, None) for name in "bbbbcc")]
+    hand_m = [0.0, 0.0, 0.1, 0.2, 0.204, 0.3, 0.4, 0.5, 0.6]
+    config = {"keep_plan": True, "rest_m_by_subtask": {"a*": 0.005}, "hand_position": (0,)}
+    ticks, _ = follow(said, hand_m, **config)
+    assert "".join(tick["subtask"] or "-" for tick in ticks) == "-aaabbcc"  # b may be done while the hand moves
+    ticks, _ = follow(said, hand_m, **config, confirm_next=2)
+    assert "".join(tick["subtask"] or "-" for tick in ticks) == "-aaaaaaa"
+    with pytest.raises(ValueError, match=r"hand_position: expected entries of a state of 2 numbers, got \(0, 1, 2\)"):
+        follow(said, keep_plan=True, rest_m_by_subtask={"a*": 0.005})
 
 
 def test_an_unsure_plan_changes_no_subtask():

@@ -39,7 +39,8 @@ DUAL_SYSTEM_DEFAULTS: dict[str, Any] = {
     "keep_plan": False,
     "confirm_next": None,
     "min_subtask_steps": 0,
-    "min_steps_by_subtask": {},
+    "rest_m_by_subtask": {},
+    "hand_position": [0, 1, 2],
 }
 
 
