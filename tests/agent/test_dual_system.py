@@ -181,8 +181,9 @@ def test_a_subtask_that_ends_at_rest_is_not_done_while_the_hand_moves():
     assert "".join(tick["subtask"] or "-" for tick in ticks) == "-aaabbcc"  # b may be done while the hand moves
     ticks, _ = follow(said, hand_m, **config, confirm_next=2)
     assert "".join(tick["subtask"] or "-" for tick in ticks) == "-aaaaaaa"
-    with pytest.raises(ValueError, match=r"hand_position: expected entries of a state of 2 numbers, got \(0, 1, 2\)"):
-        follow(said, keep_plan=True, rest_m_by_subtask={"a*": 0.005})
+    clock, rest = SimulatedClock(0, 1), {"keep_plan": True, "rest_m_by_subtask": {"a*": 0.005}}
+    result, _, _ = play(CountingEnvironment(), StepPlanner(every=100), StepPolicy(), clock, **rest)
+    assert result.status == "error" and "entries of a state of 2 numbers, got (0, 1, 2)" in result.message
 
 
 def test_an_unsure_plan_changes_no_subtask():
