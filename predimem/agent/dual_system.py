@@ -191,6 +191,7 @@ class DualSystemAgent:
         step = observation.step
         self._clock.begin_tick(step)
         self._bank.observe(observation)
+        self._feel(observation)
         self._take_plan(step)
         if step % self._config.plan_every_steps == 0:
             self._asked_step = step
