@@ -17,6 +17,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from benchmarks.long_pauses import table as long_pauses
+from benchmarks.mikasa_colours import table as mikasa_colours
 from benchmarks.mikasa_table import Counts, by_family, counts_of, rate, table
 from benchmarks.robomme_mistakes import table as mistakes
 from benchmarks.robomme_table import SKILLS as ROBOMME_SKILLS
@@ -104,7 +105,7 @@ MIKASA_MEMORIES = (
     ("mikasa_touch_no_keyframes", "no-keyframes"),
     ("mikasa_touch_reactive", "reactive"),
 )
-MIKASA_SEQUENCES = ("predimem", "oracle-memory")
+MIKASA_SEQUENCES = (("mikasa_sequences", "predimem"), ("mikasa_sequences_oracle", "oracle-memory"))
 ROBOMME_LEARNED = (
     ("robomme_learned_oracle", "oracle-memory"),
     ("robomme_learned", "predimem"),
@@ -345,7 +346,12 @@ TABLES: dict[str, Callable[[], str]] = {
     ),
     "mikasa-touch-pairs": lambda: pairs([*zip(MIKASA_FURTHER, MIKASA_FIRST, strict=True), MIKASA_FURTHER]),
     "mikasa-touch-memories-pairs": lambda: pairs([(MIKASA_MEMORIES[0], other) for other in MIKASA_MEMORIES[1:]]),
-    "mikasa-sequences": lambda: table(counts_in("mikasa_sequences", "mikasa_sequences_oracle"), MIKASA_SEQUENCES),
+    "mikasa-sequences": lambda: table(
+        counts_in(*(file for file, _ in MIKASA_SEQUENCES)), [agent for _, agent in MIKASA_SEQUENCES]
+    ),
+    "mikasa-sequences-seeds": lambda: mikasa_colours(
+        [record for which in MIKASA_SEQUENCES for record in episodes(which)]
+    ),
     "robomme": lambda: robomme_table(counts_of(results_of("robomme"))),
     "robomme-pairs": lambda: pairs([(("robomme", ROBOMME_SKILLS[1]), ("robomme", one)) for one in ROBOMME_SKILLS[2:]]),
     "robomme-learned": lambda: robomme_table(

@@ -11,11 +11,14 @@ from typing import Any
 import pytest
 import typer.main
 
+from benchmarks.mikasa_colours import FAMILIES
+from benchmarks.mikasa_colours import table as mikasa_colours
 from benchmarks.results_page import (
     CORRECTED_PLANNER,
     FULL,
     MIKASA_FIRST,
     MIKASA_MEMORIES,
+    MIKASA_SEQUENCES,
     TRAINING_SEEDS,
     episodes,
     means,
@@ -103,6 +106,13 @@ def test_so_many_outcomes_are_the_same_with_stock_meshes():
     same = sum(light[episode] == stock[episode] for episode in stock)
     for page in (README, (ROOT / "docs/results.md").read_text()):
         assert f"was the same in {same} of {len(stock)} episodes" in " ".join(page.split())
+
+
+def test_the_success_on_several_things_in_order_is_that_of_the_results():
+    records = episodes(MIKASA_SEQUENCES[0])
+    told = mikasa_colours(records).splitlines()[-1].split("|")[-2].strip()
+    played = sum(record["task"].startswith(FAMILIES) for record in records)
+    assert f"planner solves {told.replace(' [', ' % [')} of {played} episodes" in " ".join(README.split())
 
 
 def test_the_spread_over_training_seeds_is_that_of_the_results():
