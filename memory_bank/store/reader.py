@@ -12,6 +12,7 @@ from memory_bank.store.database import Database, Link, Row
 from memory_bank.store.images import Images, from_png
 from memory_bank.store.records import (
     EVERYTHING,
+    DamagedImage,
     Note,
     RobotSummary,
     Scope,
@@ -183,14 +184,26 @@ class StoreReader:
         return self.images.read(key, step, cameras.index(camera))
 
     def frame(self, key: int, step: int) -> Frame:
-        """The images of one step, bit for bit. Raises KeyError where none were kept."""
+        """The images of one step, bit for bit.
+
+        Raises KeyError where none were kept, or where they were deleted, and DamagedImage for a file that cannot be
+        read or has got lost.
+        """
+        time_s, cameras = self._kept(key, step)
+        names = enumerate(json.loads(cameras))
+        try:
+            return Frame(step, time_s, {camera: from_png(self.images.read(key, step, n)) for n, camera in names})
+        except KeyError:
+            self._kept(key, step)  # unless the episode was deleted meanwhile
+            raise DamagedImage(f"an image of step {step} has got lost; was the store copied in part?") from None
+
+    def _kept(self, key: int, step: int) -> Row:
+        """The time and cameras of a step. Raises KeyError."""
         with self.database.reading() as read:
             rows = read("SELECT time_s, cameras FROM keyframes WHERE episode = ? AND step = ?", (key, step))
         if not rows:
             raise KeyError(step)
-        time_s, cameras = rows[0]
-        names = enumerate(json.loads(cameras))
-        return Frame(step, time_s, {camera: from_png(self.images.read(key, step, n)) for n, camera in names})
+        return rows[0]
 
     def session_key(self, read: Link, robot: str, session: str) -> int:
         """Raises StoreError where the robot has no such session."""

@@ -60,7 +60,10 @@ def export_session(store: StoreReader, robot: str, session: str, path: Path) -> 
                     try:
                         png = store.images.read(rows[place][0], step, camera)
                     except KeyError:
-                        raise StoreError(f"the session {session!r} was deleted while it was written") from None
+                        raise StoreError(
+                            f"the session {session!r} was not written: an image of step {step} of episode "
+                            f"{one['episode_id']!r} has got lost, or the session was deleted meanwhile"
+                        ) from None
                     archive.writestr(f"images/{place}/{step}-{camera}.png", png)
     return sum(len(one["keyframes"]) for one in episodes)
 

@@ -297,8 +297,10 @@ def _query(memory: MemoryStore, images: Sequence[str], planner: str, weights: st
 
 
 def _image_size(memory: MemoryStore, cameras: Sequence[str]) -> tuple[int, int]:
-    """[height, width] of the newest keyframe with these cameras."""
-    newest = next(k for k in memory.keyframes() if set(cameras) <= set(k.cameras))
+    """[height, width] of the newest keyframe with these cameras. Raises ValueError where none is kept."""
+    newest = next((k for k in memory.keyframes() if set(cameras) <= set(k.cameras)), None)
+    if newest is None:
+        raise ValueError(f"--image: the store keeps no keyframe with the cameras {', '.join(cameras)}")
     height, width, _ = memory.frame(newest.key, newest.step).images[cameras[0]].shape
     return height, width
 

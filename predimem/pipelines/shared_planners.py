@@ -40,7 +40,11 @@ def shared_planners(play: PlayConfig, out: Path) -> Iterator[PlayConfig]:
         for name in names - play.planner_endpoints.keys():
             folder = weights_folder(play.weights, name)
             config = PlannerServerConfig(
-                str(folder), placement=play.planner_on, caches=play.planner_caches, torch_threads=play.torch_threads
+                str(folder),
+                placement=play.planner_on,
+                caches=play.planner_caches,
+                torch_threads=play.torch_threads,
+                timeout_s=PATIENCE_S,
             )
             with stage(f"starting {name}, which all workers share"):
                 urls[name] = started.enter_context(_server(config, out))

@@ -101,6 +101,9 @@ def test_embed_and_search_by_image(run: Run, place: Path, tmp_path: Path) -> Non
     for wrong in (f"wrist={files[cameras[0]]}", str(files[cameras[0]])):
         with pytest.raises(SystemExit):
             run("search", "--store", place, "--image", wrong)
+    run("delete", "--store", place, "--robot", "franka", "--yes")
+    with pytest.raises(SystemExit):  # what was embedded is gone
+        run("search", "--store", place, *wanted)
 
 
 def test_export_import_delete_and_prune(run: Run, place: Path, tmp_path: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from predimem.serving import robomme
 from predimem.serving.engine import Engine
 from tests.serving.robomme import CHUNK, ROBOT, ChallengeClient, EchoPolicy, command, seen
 from tests.serving.support import ServerProcess, server_process, settings, small_models
+from tests.serving.test_page import fetch
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +52,15 @@ def test_the_video_is_remembered(client: ChallengeClient) -> None:
     assert reply["actions"][0, 7] == 1
     later = client.ask(seen([10] * 4, first=False))
     assert later["subtask"] == "keyframes [-6]"
+
+
+def test_the_page_shows_what_the_video_showed(server: ServerProcess, client: ChallengeClient) -> None:
+    client.reset()
+    client.ask(seen([10, 10, 200, 10, 10, 10, 10, 10, 10], first=True))
+    session = json.loads(server.get("/page/live.json")[1])["overview"]["sessions"][-1]  # the newest
+    episode = quote(session["id"], safe="")
+    run = json.loads(server.get(f"/page/live/{episode}.json")[1])["episode"]["run"]
+    assert fetch(server, f"/page/live/{episode}/{run}/-6/0.jpg")[0] == 200
 
 
 def test_what_happens_while_a_chunk_is_carried_out_is_remembered(client: ChallengeClient) -> None:

@@ -170,12 +170,18 @@ def test_a_restored_bank_has_the_last_images_of_the_window(store: MemoryStore) -
     assert bank.frame(2) is None and bank.keyframe_steps == ()
 
 
-def test_an_image_that_is_damaged_does_not_keep_the_rest_from_coming_back(store: MemoryStore, tmp_path: Path) -> None:
+@pytest.mark.parametrize("lost", [False, True])
+def test_an_image_that_is_damaged_or_lost_does_not_keep_the_rest_from_coming_back(
+    store: MemoryStore, lost: bool
+) -> None:
     key = store.begin("e", "do it")
     store.keep(key, plan(4, 2, 4), {2: frame(2), 4: frame(4)})
     store.keep(key, plan(30), {30: frame(30)})
     file = store.image_file(key, 2, 0)
-    file.write_bytes(file.read_bytes()[:40])
+    if lost:
+        file.unlink()
+    else:
+        file.write_bytes(file.read_bytes()[:40])
     found, bank = store.find("e"), SessionBank(MEMORY)
     assert found is not None
     bank.reset("e", "do it")

@@ -30,11 +30,12 @@ POLICY = (
     "trusted-types 'none'"
 )
 _NUMBER = r"(\d{1,16})"
+_STEP = r"(-?\d{1,16})"  # a conditioning video has steps below 0
 _LIVE = re.compile(r"/page/live/([^/]+)\.json")
-_LIVE_IMAGE = re.compile(rf"/page/live/([^/]+)/([0-9a-f]{{8}})/{_NUMBER}/(\d)\.jpg")
+_LIVE_IMAGE = re.compile(rf"/page/live/([^/]+)/([0-9a-f]{{8}})/{_STEP}/(\d)\.jpg")
 _LIVE_ROWS = re.compile(rf"/page/live/([^/]+)/([0-9a-f]{{8}})/from/{_NUMBER}")
 _PAST = re.compile(r"/page/past/([^/]+)\.json")
-_PAST_IMAGE = re.compile(rf"/page/past/{_NUMBER}/{_NUMBER}/([^/]+)\.png")
+_PAST_IMAGE = re.compile(rf"/page/past/{_NUMBER}/{_STEP}/([^/]+)\.png")
 _PAST_ROWS = re.compile(rf"/page/past/{_NUMBER}/trajectory")
 _RECORDING = re.compile(r"/page/past/([^/]+)\.rrd")
 _ROBOT = re.compile(r"/page/robots/([^/]+)\.json")

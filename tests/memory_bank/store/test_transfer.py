@@ -71,6 +71,15 @@ def test_a_session_moves_to_another_store(source: MemoryStore, tmp_path: Path) -
     other.close()
 
 
+def test_an_image_that_has_got_lost_is_named(tmp_path: Path) -> None:
+    store = open_store(tmp_path / "state", sync=False)
+    store.image_file(play(store, "arm/1", (3, 8), session="monday"), 8, 0).unlink()
+    with pytest.raises(StoreError, match="an image of step 8 of episode 'arm/1' has got lost"):
+        export_session(store, "arm", "monday", tmp_path / "monday.session")
+    assert not (tmp_path / "monday.session").exists()
+    store.close()
+
+
 def test_into_the_store_that_it_came_from(source: MemoryStore, tmp_path: Path) -> None:
     file = tmp_path / "monday.session"
     export_session(source, "arm", "monday", file)
