@@ -98,14 +98,19 @@ def test_the_row_before_the_second_training_is_of_the_same_episodes_as_the_rows_
     assert rows_of("MIKASA-Robo")["predimem`, before"] == (mean["n"], f"{success:.0f} [{low:.0f}, {high:.0f}]")
 
 
+def outcomes(file: str) -> dict[tuple[str, int], str]:
+    return {(e["task"], e["seed"]): e["status"] for e in episodes((file, "predimem"))}
+
+
 def test_so_many_outcomes_are_the_same_with_stock_meshes():
-    light, stock = (
-        {(e["task"], e["seed"]): e["status"] for e in episodes(which)}
-        for which in (("mikasa_touch", "predimem"), ("mikasa_stock", "predimem"))
-    )
+    results = " ".join((ROOT / "docs/results.md").read_text().split())
+    light, stock = outcomes("mikasa_touch"), outcomes("mikasa_stock")
     same = sum(light[episode] == stock[episode] for episode in stock)
-    for page in (README, (ROOT / "docs/results.md").read_text()):
-        assert f"was the same in {same} of {len(stock)} episodes" in " ".join(page.split())
+    for page in (" ".join(README.split()), results):
+        assert f"was the same in {same} of {len(stock)} episodes" in page
+    light, stock = outcomes("mikasa_sequences"), outcomes("mikasa_sequences_stock")
+    assert all(light[episode] == stock[episode] for episode in stock)
+    assert f"all of {len(stock)} outcomes of `predimem` were the same" in results
 
 
 def test_the_success_on_several_things_in_order_is_that_of_the_results():
