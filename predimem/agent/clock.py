@@ -75,7 +75,10 @@ class RealClock:
 
 @dataclass(frozen=True)
 class TimeConfig:
-    """mode `simulated` (repeatable) or `real` (wall clock); the latencies are for simulated time."""
+    """mode `simulated` (repeatable) or `real` (wall clock); the latencies are for simulated time.
+
+    A plan counts at the step after its observation at the earliest, so that S2's latencies 0 and 1 are the same.
+    """
 
     mode: Literal["simulated", "real"] = "simulated"
     s1_latency_steps: int = 1
