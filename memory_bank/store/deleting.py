@@ -16,6 +16,7 @@ from memory_bank.store.records import Removed, Retention, StoreFault
 from memory_bank.store.scope import in_parts
 
 DAY_S = 86400.0
+PLAYED_S = 3600.0  # since an episode was used, after which its server has crashed if it has not left it
 GIB = 1 << 30
 
 
@@ -56,20 +57,24 @@ class Deleter:
             _delete_empty_robots(write, [robot])
 
     def apply_retention(self, write: Link, now_s: float, besides: int | None = None) -> Removed:
-        """Delete what is kept no longer; never the episode `besides`."""
+        """Delete what is kept no longer; never the episode `besides`, and none that is being played: one that belongs
+        to a server and was used within `PLAYED_S`."""
         limits = self._retention
         if not limits.limited:
             return Removed()
         rows = write(
             "SELECT e.id, e.used_s, row_number() OVER newest, row_number() OVER of_robot, "
-            "sum(e.image_bytes) OVER newest FROM episodes e JOIN sessions s ON s.id = e.session "
+            "sum(e.image_bytes) OVER newest, o.owner IS NOT NULL AND e.used_s > ? "
+            "FROM episodes e JOIN sessions s ON s.id = e.session LEFT JOIN owners o ON o.episode = e.id "
             "WINDOW newest AS (ORDER BY e.used_s DESC, e.id DESC), "
-            "of_robot AS (PARTITION BY s.robot ORDER BY e.used_s DESC, e.id DESC)"
+            "of_robot AS (PARTITION BY s.robot ORDER BY e.used_s DESC, e.id DESC)",
+            (now_s - PLAYED_S,),
         )
         doomed = [
             key
-            for key, used_s, place, place_of_robot, size in rows
+            for key, used_s, place, place_of_robot, size, played in rows
             if key != besides
+            and not played
             and (
                 (limits.days is not None and used_s < now_s - limits.days * DAY_S)
                 or (limits.episodes is not None and place > limits.episodes)

@@ -82,6 +82,12 @@ class StoredEpisode:
     robot: str = UNNAMED
     session: str = ""
 
+    @property
+    def last_step(self) -> int | None:
+        """The last control step that is known of it; None where nothing is kept but its name."""
+        told = (*(plan.step for plan in self.plans), *(failure.step for failure in self.failures), *self.image_steps)
+        return max(told, default=None)
+
 
 @dataclass(frozen=True)
 class RobotSummary:
@@ -182,7 +188,8 @@ EVERYTHING = Scope()
 
 @dataclass(frozen=True)
 class Retention:
-    """How long what is kept stays. The episodes that were not used for longest go first; None sets no limit.
+    """How long what is kept stays. The episodes that were not used for longest go first, and none that is being played;
+    None sets no limit.
 
     days: since an episode was used.
     gib: the size of all images.

@@ -55,8 +55,8 @@ from predimem.core.types import Frame, Plan
 class MemoryStore(StoreReader):
     """Several threads, processes and (with PostgreSQL) machines may use one store; `open_store` opens it.
 
-    An episode belongs to the store object that began it or took it over last; no other one can add to it. Writing
-    raises OSError, of which StoreFault is the database's.
+    An episode belongs to the store object that began it or took it over last, until that leaves it; no other one can
+    add to it. Writing raises OSError, of which StoreFault is the database's.
     """
 
     def __init__(self, database: Database, images: Images, searcher: Searcher, retention: Retention):
@@ -93,6 +93,11 @@ class MemoryStore(StoreReader):
                 (self._owner, episode_id),
             )
         return self.find(episode_id)
+
+    def leave(self, key: int) -> None:
+        """The episode is not played any more, so that the retention may count it; it can be taken over again."""
+        with self.database.writing() as write:
+            write("DELETE FROM owners WHERE episode = ? AND owner = ?", (key, self._owner))
 
     def end(self, episode_id: str, outcome: Outcome) -> None:
         """Note how an episode ended, where it is kept. The first outcome stays."""

@@ -171,8 +171,7 @@ class Engine:
         stored = None if self.store is None or episode_id is None else self.store.find(episode_id)
         if stored is None:
             raise Refusal("order", "there is no such episode to end: it was not begun here, or is not kept any more")
-        last = max((plan.step for plan in stored.plans), default=None)
-        return Ended(stored.episode_id, last, stored.outcome or outcome), stored.outcome is None
+        return Ended(stored.episode_id, stored.last_step, stored.outcome or outcome), stored.outcome is None
 
     def _make_embedding(self) -> BackgroundEmbedding | None:
         if self.store is None or (planner := self.config.state.embed) is None:

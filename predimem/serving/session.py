@@ -52,6 +52,7 @@ class Session:
         self._recalled: Admission | None = None  # that was told last
         self._last_image_step: int | None = None  # the last one of which the store keeps images
         self._standing = Standing()
+        self._resumed_step: int | None = None  # the last one that the store knows of an episode that goes on
         self._planned_step: int | None = None  # at which a plan arrived last, or the first one without
         self._reply: dict[str, Any] | None = None
         self._policy = SessionPolicy(parts.policy)
@@ -120,6 +121,17 @@ class Session:
             self._agent.close()
             self._planner.end()
             self.keep_trajectory()
+            self._leave()
+
+    def _leave(self) -> None:
+        """Let the store's retention count the episode. A fault is logged: the episode is spared for longer, no more."""
+        if self._parts.store is None or self._key is None:
+            return
+        try:
+            self._parts.store.leave(self._key)
+        except OSError:
+            log.exception("an episode cannot be left", extra={"episode_id": self.episode_id})
+            self._parts.metrics.store_errors.inc()
 
     def _begin(self, request: Request) -> None:
         store = self._parts.store
@@ -140,13 +152,14 @@ class Session:
         self.watch.begin()
         self._planner.go_on()
         self._hold.release()
-        self._reply, self._last_image_step, self._planned_step = None, None, None
+        self._reply, self._last_image_step, self._planned_step, self._resumed_step = None, None, None, None
         if stored is not None:
             assert store is not None
             restore(self._bank, self._agent.resume, store, stored, self._parts.served.robot.state_dim)
             self.watch.resume(stored)
             self._key = stored.key
             self._last_image_step = max(stored.image_steps, default=None)
+            self._resumed_step = stored.last_step
             self._standing = Standing(True, min(stored.image_steps, default=0), warning)
         else:
             robot, belongs_to = request.robot_id, request.session_id
@@ -199,7 +212,7 @@ class Session:
         return self._reply
 
     def _step_of(self, request: Request) -> int:
-        last = self._bank.last_step
+        last = max((s for s in (self._bank.last_step, self._resumed_step) if s is not None), default=None)
         if request.step is not None:
             if last is not None and request.step < last:
                 raise Refusal("order", f"step {request.step} after step {last}; send reset: true to begin again")

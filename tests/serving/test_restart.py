@@ -84,14 +84,20 @@ def test_a_restart_without_steps_goes_on_counting(tmp_path: Path) -> None:
         client = WebsocketClientPolicy("127.0.0.1", server.port)
         while (reply := client.infer(observe(210, episode_id="a")))["keyframe_steps"] == []:
             time.sleep(0.02)
+        keyframe = reply["keyframe_steps"][0]
+        while (planned := reply["step"] - reply["plan_age_steps"]) < keyframe + 100:  # far from the last image
+            reply = client.infer(observe(7, episode_id="a"))
+            time.sleep(0.02)
         server.kill()
     with small_server(tmp_path, state=state) as server:
         client = WebsocketClientPolicy("127.0.0.1", server.port)
         with pytest.raises(RuntimeError, match="another prompt"):
             client.infer(observe(210, episode_id="a", prompt="do that"))
+        with pytest.raises(RuntimeError, match="step 5 after step"):
+            client.infer(observe(210, episode_id="a", step=5))
         again = client.infer(observe(210, episode_id="a", prompt=None))
-        assert again["resumed"] and again["step"] > reply["keyframe_steps"][0]
-        assert again["keyframe_steps"][0] == reply["keyframe_steps"][0] and again["subtask"] == "mark 210"
+        assert again["resumed"] and again["step"] > planned
+        assert again["keyframe_steps"][0] == reply["keyframe_steps"][0] and again["subtask"] == "mark 7"
         anew = client.infer(observe(7, episode_id="a", prompt="do that", reset=True))
         assert (anew["resumed"], anew["keyframe_steps"], anew["subtask"]) == (False, [], "")
 

@@ -82,6 +82,8 @@ def test_an_episode_that_begins_again_forgets(store: MemoryStore) -> None:
 def test_the_least_used_episodes_go(store: MemoryStore) -> None:
     keys = {name: store.begin(name, "do it") for name in ("a", "b", "c")}
     store.keep(keys["a"], plan(1, 1), {1: frame(1)})
+    for key in keys.values():
+        store.leave(key)
     store.begin("d", "do it")
     assert {episode["episode_id"] for episode in store.episodes()} == {"a", "c", "d"}
 

@@ -57,13 +57,13 @@ def test_a_session_and_a_robot(opened: Open, place: str) -> None:
 def test_retention(opened: Open) -> None:
     store = opened()
     for name in ("left/1", "left/2", "left/3", "right/1"):
-        play(store, name)
+        store.leave(play(store, name))
     age(store, "left/1", days=40)
     age(store, "right/1", days=20)
     assert opened(days=30).prune().episodes == 1 and names(store) == ["left/2", "left/3", "right/1"]
     opened(episodes_per_robot=1).prune()
     assert names(store) == ["left/3", "right/1"]
-    play(store, "left/4")
+    store.leave(play(store, "left/4"))
     size = sum(robot.image_bytes for robot in store.robots())
     opened(gib=(size + 1) / 2**30).prune()
     assert names(store) == ["left/3", "left/4", "right/1"]
@@ -75,6 +75,23 @@ def test_retention(opened: Open) -> None:
     assert names(store) == ["left/5", "left/6"]  # which have no images
     with pytest.raises(ValueError, match="retention: days has to be positive"):
         Retention(days=0)
+
+
+def test_no_episode_that_is_played_is_removed(opened: Open) -> None:
+    """Two arms of one name, of which only one episode may stay."""
+    store = opened(episodes_per_robot=1, episodes=1, gib=1e-9)
+    first, second = play(store, "arm/1"), play(store, "arm/2")
+    store.keep_frames(first, [keyframe("arm/1", 9)])
+    opened(episodes=1).prune()
+    assert names(store) == ["arm/1", "arm/2"]
+    opened().leave(second)  # which is not its own
+    store.leave(first)
+    with pytest.raises(NotOwner):
+        store.keep_frames(first, [keyframe("arm/1", 10)])
+    store.prune()
+    assert names(store) == ["arm/2"]
+    age(store, "arm/2", days=0.1)  # its server has crashed
+    assert opened(episodes=1).begin("arm/3", "find it") and names(store) == ["arm/3"]
 
 
 def test_files_that_a_crash_left_are_removed_at_the_next_start(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from tests.memory_bank.store.made_up import MODEL, assert_images, frame, keyfram
 def test_an_episode_comes_back_whole(opened: Open) -> None:
     store = opened()
     key = store.begin("arm/1", "find it", session="tuesday")
+    assert (begun := store.find("arm/1")) is not None and begun.last_step is None
     plan = Plan("arm/1", 5, "look", (3, 5), '{"subtask": "look"}', confidence=0.5)
     store.keep(key, plan, {3: frame("a", 3)}, 0.25, embeddings={3: {MODEL: vector("a", 3)}})
     store.keep(key, Plan("arm/1", 9, None, (), "x"), {3: frame("a", 3), 9: frame("a", 9)})
@@ -36,7 +37,7 @@ def test_an_episode_comes_back_whole(opened: Open) -> None:
     ]
     assert [p.next_subtasks for p in found.plans] == [(), (), ("look", "go")]
     assert found.failures == (StoredFailure(14, "no JSON", "{", 100.0, None),)
-    assert (found.outcome, found.image_steps) == ("success", (3, 9))
+    assert (found.outcome, found.image_steps, found.last_step) == ("success", (3, 9), 14)
     assert other.trajectory_pieces(key) == [b"\x00one", b"two"]
     for step in (3, 9):
         assert_images(other, key, "a", step)
