@@ -26,6 +26,10 @@ class RemotePolicyError(SetupError, ConnectionError):
     """A remote S1 that gives no actions; says which server, what happened, and how to mend it."""
 
 
+class RemotePolicyAway(RemotePolicyError):
+    """One that may come back."""
+
+
 @dataclass(frozen=True)
 class RemoteConfig:
     """How a server is asked. Each server of openpi has its own names, which its policy's `...Inputs` class shows.
@@ -124,14 +128,14 @@ class RemotePolicy:
 
         if self._not_before_s is not None and self._clock() < self._not_before_s:
             left_s = self._not_before_s - self._clock()
-            raise RemotePolicyError(f"the S1 server {self.url} is away; it is asked again in {left_s:.1f} s")
+            raise RemotePolicyAway(f"the S1 server {self.url} is away; it is asked again in {left_s:.1f} s")
         try:
             connection = self._connection or self._connect()
             connection.send(message)
             answer = connection.recv(timeout=self.config.reply_s)
         except TimeoutError as error:
             self._failed()
-            raise RemotePolicyError(
+            raise RemotePolicyAway(
                 f"the S1 server {self.url} did not answer within connect_s {self.config.connect_s} and reply_s "
                 f"{self.config.reply_s}: is it still loading, or too slow for these?"
             ) from error
@@ -141,7 +145,7 @@ class RemotePolicy:
             raise
         except (OSError, WebSocketException) as error:
             self._failed()
-            raise RemotePolicyError(
+            raise RemotePolicyAway(
                 f"the S1 server {self.url} cannot be reached ({type(error).__name__}: {error}): is it running, and is "
                 "that its address?"
             ) from error

@@ -33,6 +33,7 @@ from predimem.serving.sessions import Client, Ended, Sessions
 from predimem.serving.store import open_state
 
 log = logging.getLogger(__name__)
+WARM_UP_S = 600.0  # that the actor may take
 HUNG_S = 10.0  # a forward pass of the actor that takes longer counts as hung
 
 
@@ -61,14 +62,15 @@ class Engine:
         self._watch()
 
     def start(self) -> None:
-        """Warm both models up. Raises PlannerGone, or what the actor raises, where one of them cannot be used."""
+        """Warm both models up. Raises PlannerGone, ValueError or what the actor raises, where one of them cannot be
+        used."""
         began_s = time.perf_counter()
-        robot, deadline_s = self.served.robot, time.monotonic() + 600
+        robot, deadline_s = self.served.robot, time.monotonic() + WARM_UP_S
         images = {name: np.zeros((*robot.image_size, 3), np.uint8) for name in robot.cameras}
         blank = Observation(0, images, np.zeros(robot.state_dim, np.float32))
         if self.embedding is not None:
             self.embedding.start()
-        self._policy.infer(blank, self.served.example_prompt(self.config.robot), deadline_s)
+        self._policy.warm_up(blank, self.served.example_prompt(self.config.robot), deadline_s)
         if self._process is not None:
             self._process.start()
         self.warm = True

@@ -10,6 +10,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
+from actor.remote import RemotePolicyAway
 from predimem.core.interfaces import ContinuingPolicy, Policy
 from predimem.core.types import ActionChunk, Observation, ObservationError
 from predimem.serving.batches import Batches, QueueFull, Stopped, TooLate
@@ -18,6 +19,7 @@ from predimem.serving.metrics import Metrics
 from predimem.serving.refusal import Refusal
 
 log = logging.getLogger(__name__)
+AWAY_S = 2.0  # between two attempts to reach an actor on another machine, while the server starts
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +81,20 @@ class SharedPolicy:
             raise Refusal("internal", "the actor's actions are not finite; they are not sent to a robot") from None
         except ConnectionError as error:
             log.error("%s", error)
-            raise Refusal("deadline", "the actor, on another machine, gave no actions; ask again later") from None
+            raise Refusal("deadline", "the actor, on another machine, gave no actions; ask again later") from error
+
+    def warm_up(self, observation: Observation, subtask: str, deadline_s: float) -> None:
+        """The first pass. An actor on another machine that is away is waited for. Raises ValueError where the actor
+        cannot be used."""
+        while True:
+            try:
+                self.infer(observation, subtask, deadline_s)
+                return
+            except Refusal as refusal:
+                away = isinstance(refusal.__cause__, RemotePolicyAway) and time.monotonic() < deadline_s
+                if not away:
+                    raise ValueError(f"the actor cannot be used: {refusal.__cause__ or refusal.why}") from refusal
+            time.sleep(AWAY_S)
 
     def close(self) -> None:
         self._batches.close()

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +22,10 @@ from predimem.agent.config import AgentConfig
 from predimem.core.interfaces import Policy
 from predimem.core.types import Observation, ObservationError
 from predimem.serving.config import ModelsConfig
+from predimem.serving.engine import Engine
 from predimem.serving.models import make_served
-from tests.serving.support import ROOT, ServerProcess, free_port, server_process
+from predimem.serving.robot import RobotSpec, Served
+from tests.serving.support import MEMORY, ROOT, ServerProcess, free_port, server_process, settings
 
 OPTIONS = RemoteConfig(
     cameras={"front": "images.cam_high"},
@@ -54,8 +57,6 @@ def server(port: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serv
 
 
 def impatient(port: int) -> RemotePolicy:
-    from dataclasses import replace
-
     return RemotePolicy(f"ws://127.0.0.1:{port}", replace(OPTIONS, patience_s=0.0))
 
 
@@ -175,6 +176,29 @@ def test_configs_name_a_server(tmp_path: Path):
         make_served(ModelsConfig(planner="instruction", actor="ws://gpu:8000"))
     with pytest.raises(ValueError, match=r"image_sizes.*image_size"):
         make_served(ModelsConfig(planner="instruction", actor="ws://gpu:8000", actor_options={"image_sizes": 3}))
+
+
+def test_a_predimem_server_that_starts_before_its_s1(server: ServerProcess, port: int, tmp_path: Path):
+    """It waits for one that is away, and says what is wrong with one that waiting does not change."""
+
+    def engine(policy: RemotePolicy) -> Engine:
+        config = settings({"robot": {"hold": [0] * 4, "hold_keeps": [], "example_prompt": "open it"}, "port": 0})
+        return Engine(config, Served(RobotSpec(("front",), (48, 48), 3, 4), policy, None, MEMORY, {}))
+
+    later = free_port()
+    waiting = engine(impatient(later))
+    starting = threading.Thread(target=waiting.start, daemon=True)
+    starting.start()
+    starting.join(1.0)
+    assert starting.is_alive() and waiting.health() == (False, "warming up")
+    with server_process(["-m", "tests.actor.openpi_server", str(later)], tmp_path / "log"):
+        starting.join(60)
+        assert waiting.health() == (True, "ok")
+    waiting.close()
+    wrong = engine(RemotePolicy(f"ws://127.0.0.1:{port}", replace(OPTIONS, patience_s=0.0, action_dim=9)))
+    with pytest.raises(ValueError, match=r"the actor cannot be used: the S1 server .* `actions` \[H, 9\]"):
+        wrong.start()
+    wrong.close()
 
 
 @pytest.mark.slow
