@@ -129,7 +129,8 @@ class Engine:
             raise Refusal("malformed", str(error)) from None
         if self.config.protocol == "robomme":
             if robomme.is_reset(message):
-                self.sessions.end(client, None, "ended")
+                if (found := self.sessions.end(client, None, "ended")) is not None:
+                    self._note_end(*found)
                 return wire.pack(robomme.RESET_FINISHED)
             request = robomme.read_request(message, client, self.served.robot, self.config)
         else:
@@ -161,12 +162,16 @@ class Engine:
         outcome: Outcome = "ended" if request.success is None else "success" if request.success else "failure"
         found = self.sessions.end(client, request.episode_id, outcome)
         ended, first = found or self._find_kept(request.episode_id, outcome)
+        self._note_end(ended, first)
+        return {"done": True, "episode_id": ended.episode_id, "step": ended.step, "outcome": ended.outcome}
+
+    def _note_end(self, ended: Ended, first: bool) -> None:
+        """first: whether its robot ends it for the first time."""
         if first:
             self.metrics.outcomes.labels(ended.outcome).inc()
             log.info("episode ends", extra={"episode_id": ended.episode_id, "outcome": ended.outcome})
         if self.store is not None:
             self.store.end(ended.episode_id, ended.outcome)
-        return {"done": True, "episode_id": ended.episode_id, "step": ended.step, "outcome": ended.outcome}
 
     def _find_kept(self, episode_id: str | None, outcome: Outcome) -> tuple[Ended, bool]:
         """The end of an episode that is on the disk alone, such as after a restart; whether it is the first one."""

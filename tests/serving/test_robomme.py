@@ -20,7 +20,8 @@ from tests.serving.test_page import fetch
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    with server_process(command(), tmp_path_factory.mktemp("serve") / "log") as made:
+    folder = tmp_path_factory.mktemp("serve")
+    with server_process(command(state={"dir": str(folder / "state")}), folder / "log") as made:
         made.wait_ready()
         yield made
 
@@ -63,6 +64,11 @@ def test_the_page_shows_what_the_video_showed(server: ServerProcess, client: Cha
     assert fetch(server, f"/page/live/{episode}/{run}/-6/0.jpg")[0] == 200
 
 
+def ended(server: ServerProcess) -> int:
+    """How many stored episodes have ended."""
+    return sum(past["outcome"] == "ended" for past in json.loads(server.get("/page/past.json")[1]))
+
+
 def test_what_happens_while_a_chunk_is_carried_out_is_remembered(client: ChallengeClient) -> None:
     client.reset()
     client.ask(seen([10], first=True))
@@ -70,10 +76,13 @@ def test_what_happens_while_a_chunk_is_carried_out_is_remembered(client: Challen
     assert client.ask(seen([10] * 4, first=False))["subtask"] == "keyframes [2]"
 
 
-def test_a_reset_forgets(client: ChallengeClient) -> None:
+def test_a_reset_forgets(server: ServerProcess, client: ChallengeClient) -> None:
     client.reset()
     client.ask(seen([200, 10, 10, 10], first=True))
+    before = ended(server)
     client.reset()
+    client.reset()
+    assert ended(server) == before + 1 == server.metric('predimem_outcomes_total{outcome="ended"}')
     with pytest.raises(RuntimeError, match="order: no episode has begun: its first message has is_first_step"):
         client.ask(seen([10], first=False))
     assert client.ask(seen([10, 10, 10, 10], first=True))["keyframe_steps"] == []
