@@ -68,6 +68,11 @@ class Session:
         return self._begun
 
     @property
+    def stored(self) -> bool:
+        """Whether the episode can be gone on with once this session is gone."""
+        return self._key is not None
+
+    @property
     def instruction(self) -> str | None:
         return self._instruction
 

@@ -6,6 +6,7 @@ import secrets
 import threading
 import time
 from dataclasses import dataclass
+from typing import Any
 
 from memory_bank.store import Outcome
 from predimem.serving.limits import LimitsConfig
@@ -13,7 +14,7 @@ from predimem.serving.refusal import Refusal
 from predimem.serving.request import Request
 from predimem.serving.session import MakeSession, Session
 
-ENDED = 1000  # episodes whose end is remembered
+ENDED = 1000  # episodes whose end is remembered, and so many whose memory was forgotten
 
 
 class Client:
@@ -49,6 +50,7 @@ class Sessions:
         self._sessions: dict[str, Session] = {}
         self._owners: dict[str, Client] = {}
         self._ended: dict[str, Ended] = {}
+        self._forgotten: dict[str, None] = {}  # episodes whose memory is gone, though nobody has ended them
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -83,8 +85,7 @@ class Sessions:
                 return None if known is None else (known, False)
             ended = Ended(session.episode_id, session.last_step, outcome)
             client.ended = self._ended[ended.episode_id] = ended
-            while len(self._ended) > ENDED:
-                del self._ended[next(iter(self._ended))]
+            _bound(self._ended)
             self._remove(session)
             if client.session is session:
                 client.session = None
@@ -128,7 +129,7 @@ class Sessions:
         with self._lock:
             old = [s for s in self._sessions.values() if now - s.used_s > self._limits.idle_s]
             for session in old:
-                self._remove(session)
+                self._forget(session)
         for session in old:
             session.close()
         return len(old)
@@ -161,10 +162,13 @@ class Sessions:
         if reset:
             client.lost.discard(episode_id)
             self._ended.pop(episode_id, None)
+            self._forgotten.pop(episode_id, None)
         elif (ended := self._ended.get(episode_id)) is not None:
             raise Refusal("order", f"this episode has ended ({ended.outcome}); send reset: true to begin it again")
         elif episode_id in client.lost:
             raise Refusal("taken_over", "another connection goes on with this episode")
+        elif episode_id in self._forgotten:
+            raise Refusal("order", "the session has expired; send reset: true to begin again")
         session = self._sessions.get(episode_id)
         if session is None or session.closed:
             session = self._add(client, episode_id)
@@ -190,7 +194,9 @@ class Sessions:
         spare = [s for s in self._sessions.values() if self._is_spare(s, now)]
         if not spare:
             raise Refusal("overloaded", f"all {self._limits.sessions} sessions are in use; try again later")
-        self._close_beside(min(spare, key=lambda s: s.used_s))
+        oldest = min(spare, key=lambda s: s.used_s)
+        self._forget(oldest)
+        self._close_beside(oldest)
 
     def _close_beside(self, session: Session) -> None:
         """Not in this thread, which holds the lock of all sessions."""
@@ -202,7 +208,19 @@ class Sessions:
         in_use = owner is not None and owner.session is session
         return not in_use and now - session.used_s > self._limits.spare_s
 
+    def _forget(self, session: Session) -> None:
+        """Remove one that its robot may ask for again. What a store keeps can be gone on with."""
+        if not session.stored:
+            self._forgotten[session.episode_id] = None
+            _bound(self._forgotten)
+        self._remove(session)
+
     def _remove(self, session: Session) -> None:
         if self._sessions.get(session.episode_id) is session:
             del self._sessions[session.episode_id]
             self._owners.pop(session.episode_id, None)
+
+
+def _bound(remembered: dict[str, Any]) -> None:
+    while len(remembered) > ENDED:
+        del remembered[next(iter(remembered))]

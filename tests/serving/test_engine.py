@@ -191,6 +191,10 @@ def test_sessions_are_bounded_and_expire(make_engine: MakeEngine) -> None:
     anonymous = Client()
     time.sleep(0.25)
     assert engine.sessions.expire() == 2 and len(engine.sessions) == 0
+    for name in ("a", "b", "c"):  # which have no memory any more, and must not go on as if they had
+        assert "order: the session has expired" in refused(engine, Client(), episode_id=name)
+    assert ask(engine, clients[1], episode_id="b", reset=True)["step"] == 0
+    ask(engine, clients[1], episode_id="b", done=True)
     ask(engine, anonymous)
     time.sleep(0.25)
     assert engine.sessions.expire() == 1
