@@ -21,8 +21,8 @@ the expert), the folder, and the number of the round."""
 def train_rounds(config: ActorTrainConfig, collect: Collect, progress: bool = True) -> Path:
     """All rounds, each in its folder below `config.out`; returns the last one's weights folder.
 
-    After Ctrl-C (KeyboardInterrupt) the same call goes on: finished rounds are kept, a begun one is resumed, and
-    `collect` is called for it again.
+    After Ctrl-C (KeyboardInterrupt) the same call goes on: finished rounds are kept, and a begun one is resumed.
+    `collect` is called for it again, unless its training has begun: that goes on with the episodes that it has.
     Raises what `train` and `collect` raise, and ValueError for a finished round of another config.
     """
     out, weights = Path(config.out), None
@@ -44,9 +44,10 @@ def train_rounds(config: ActorTrainConfig, collect: Collect, progress: bool = Tr
             dagger=DaggerConfig(),
         )
         if not is_finished(run, this):
-            if seeds:
+            begun = bool(checkpoints(run))
+            if seeds and not begun:
                 collect(weights, out / f"rollouts{number}", number)
-            train(this, resume=bool(checkpoints(run)), progress=progress)
+            train(this, resume=begun, progress=progress)
         weights = run / "weights"
     assert weights is not None
     return weights

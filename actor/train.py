@@ -165,7 +165,8 @@ def previous_run(run: Path, config: ActorTrainConfig, resume: bool) -> Note | No
         raise ValueError(f"{run} already holds a run: pass --resume to go on with it, or choose another --out")
     _check_config(run, note, config)
     if note.episodes != _digest(config):
-        raise ValueError(f"the episodes under {config.episodes} are not those that {run} was trained on")
+        folders = ", ".join((config.episodes, *config.more_episodes))
+        raise ValueError(f"the episodes under {folders} are not those that {run} was trained on")
     return note
 
 

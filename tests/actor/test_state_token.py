@@ -213,7 +213,8 @@ def test_rounds_play_learn_and_go_on_after_an_interruption(episodes: Path, tmp_p
     kept = (last / "model.safetensors").read_bytes()
     (last / "model.safetensors").unlink()  # as where the export was interrupted
     assert train_rounds(config, collect, progress=False) == last
-    assert (last / "model.safetensors").read_bytes() == kept and asked[-1] == ("round1", 2)
+    assert (last / "model.safetensors").read_bytes() == kept
+    assert len(asked) == 4  # nor is one whose training has begun: other episodes would not be those that it began with
     summary = (tmp_path / "round2" / "summary.json").read_text()
     assert json.loads(summary)["validation"]
     assert '"training_episodes": 12' in summary  # 12 and 3 more, of which every sixth validates
