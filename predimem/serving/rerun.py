@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,11 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from memory_bank.store import MemoryStore, StoredEpisode, open_store
+from memory_bank.store import DamagedImage, MemoryStore, StoredEpisode, open_store
 from predimem.core.episodes import Episode
 from predimem.core.files import AtomicWrite
+from predimem.core.types import Frame
 from predimem.serving.jpeg import jpeg
 from predimem.serving.trajectory import rows_of
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -68,8 +72,7 @@ def recording_of_episode(episode: Episode) -> Recording:
 
 def recording_of_served(store: MemoryStore, stored: StoredEpisode, control_hz: float) -> Recording:
     """An episode that a server kept: what the planner said, and the images that were stored."""
-    frames = (store.frame(stored.key, step) for step in stored.image_steps)
-    first = next((store.frame(stored.key, step).images for step in stored.image_steps[:1]), {})
+    cameras = next((sorted(frame.images) for frame in _frames(store, stored)), [])
     spans = [(plan.step, plan.subtask) for plan in stored.plans if plan.subtask is not None]
     kept = set(stored.image_steps)
     nominated = sorted({step for plan in stored.plans for step in plan.keyframe_steps} & kept)
@@ -96,8 +99,8 @@ def recording_of_served(store: MemoryStore, stored: StoredEpisode, control_hz: f
         stored.episode_id,
         stored.instruction,
         control_hz,
-        sorted(first),
-        ((frame.step, frame.images) for frame in frames),
+        cameras,
+        ((frame.step, frame.images) for frame in _frames(store, stored)),
         [span for i, span in enumerate(spans) if i == 0 or spans[i - 1][1] != span[1]],
         nominated,
         numbers,
@@ -105,6 +108,15 @@ def recording_of_served(store: MemoryStore, stored: StoredEpisode, control_hz: f
         sorted(said),
         clock,
     )
+
+
+def _frames(store: MemoryStore, stored: StoredEpisode) -> Iterator[Frame]:
+    """Those whose images can be read."""
+    for step in stored.image_steps:
+        try:
+            yield store.frame(stored.key, step)
+        except DamagedImage as error:
+            log.warning("step %d of %s is left out: %s", step, stored.episode_id, error)
 
 
 def recording_of_kept(place: str | Path, episode_id: str, control_hz: float) -> Recording:

@@ -15,7 +15,7 @@ from predimem.core.episode_writer import save_episode
 from predimem.core.episodes import Episode, SubtaskSpan
 from predimem.core.types import Frame, Plan
 from predimem.serving.config import StateConfig
-from predimem.serving.rerun import recording_of_kept
+from predimem.serving.rerun import recording_of_kept, write_rerun
 from predimem.serving.store import open_state
 
 pytestmark = pytest.mark.needs("rerun")
@@ -73,6 +73,16 @@ def test_a_served_episode(state_dir: Path, tmp_path: Path) -> None:
     values = [row["Scalars:scalars"][0] for row in read(out, "/confidence")]
     np.testing.assert_allclose(values, [0.5, 0.55, 0.59])
     verify(out)
+
+
+def test_a_damaged_image_is_left_out(state_dir: Path, tmp_path: Path) -> None:
+    store = open_state(state_dir, StateConfig())
+    found = store.find("arm/1")
+    assert found is not None
+    store.image_file(found.key, 0, 0).write_bytes(b"cut")
+    store.close()
+    write_rerun(recording_of_kept(state_dir, "arm/1", 20), tmp_path / "episode.rrd")
+    assert [row["step"] for row in read(tmp_path / "episode.rrd", "/cameras/cam_b")] == [5, 9]
 
 
 def test_a_demonstration(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ export class PastView {
     this.hz = hz;
     this.hues = hues(episode.spans);
     this.images = episode.images.map((step) => [step]);
+    this.start = Math.min(0, ...episode.images.slice(0, 1)); // a conditioning video has steps below 0
     this.cameraViews = cameraViews(episode.cameras);
     this.subtask = h("p", { class: "subtask" });
     this.meter = h("i");
@@ -43,7 +44,7 @@ export class PastView {
     this.why = new Why(episode.own_memory);
     this.rows = new Rows();
     this.film = new Filmstrip(episode.cameras, (step, camera) => this.image(step, camera), hz, (step) => this.seek(step));
-    this.slider = h("input", { type: "range", min: "0", max: String(episode.end), "aria-label": "Control step" });
+    this.slider = h("input", { type: "range", min: String(this.start), max: String(episode.end), "aria-label": "Control step" });
     this.slider.addEventListener("input", () => this.seek(Number(this.slider.value)));
     this.playing = h("button", { class: "play", "aria-label": "Play or pause", on: { click: () => this.toggle() } }, icon("play"));
     const jump = (name, title, go) => h("button", { class: "ghost", title, "aria-label": title, on: { click: go } }, icon(name));
@@ -126,7 +127,7 @@ export class PastView {
 
   seek(step) {
     const { episode } = this;
-    this.step = Math.min(episode.end, Math.max(0, step));
+    this.step = Math.min(episode.end, Math.max(this.start, step));
     this.slider.value = String(this.step);
     this.timeline.drawn.step = this.step;
     this.timeline.move(this.step);
@@ -184,7 +185,7 @@ export class PastView {
 
   toggle() {
     if (this.timer) return this.stop();
-    if (this.step >= this.episode.end) this.seek(0);
+    if (this.step >= this.episode.end) this.seek(this.start);
     this.playing.replaceChildren(icon("pause"));
     const steps = Math.max(1, Math.round((this.hz * PLAY_MS) / 1000));
     this.timer = setInterval(() => (this.step >= this.episode.end ? this.stop() : this.seek(this.step + steps)), PLAY_MS);
