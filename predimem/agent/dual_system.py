@@ -20,6 +20,7 @@ import numpy as np
 
 from predimem.agent.action_queue import ActionQueue
 from predimem.agent.clock import Clock
+from predimem.agent.homing import Homing, HomingConfig
 from predimem.agent.worker import Answer, PlannerWorker
 from predimem.core.interfaces import ContinuingPolicy, FullMemory, Policy, RecallsHistory
 from predimem.core.subtask_labels import THEN
@@ -49,6 +50,7 @@ class DualSystemConfig:
     patterns of its label (`*` and `?` as in a shell), of which the first one that matches counts. Others may be done
     while the hand moves.
     hand_position: the entries of the robot's state that are the position of its hand, in metres.
+    homing: when the hand goes back to where it was first, because it does not get on with its subtask; null: never.
     chunks: what becomes of the queued actions while S1 computes the next chunk. `replace`: they are executed, and the
     new chunk knows nothing of them. `guided`, `trained`: they are executed, and the new chunk continues them, because
     the flow is guided (arXiv:2506.07339) or the model was trained to (arXiv:2512.05964). `wait`: they are thrown away
@@ -70,6 +72,7 @@ class DualSystemConfig:
     min_subtask_steps: int = 0
     rest_m_by_subtask: dict[str, float] = field(default_factory=dict, hash=False)
     hand_position: tuple[int, ...] = (0, 1, 2)
+    homing: HomingConfig | None = None
     chunks: Literal["replace", "wait", "guided", "trained"] = "replace"
     align: Literal["steps", "actions"] = "steps"
     s1_delay_steps: int | None = None
@@ -142,6 +145,7 @@ class DualSystemAgent:
         self._subtasks: tuple[str, ...] = ()  # the subtask and what comes next; none before the first plan
         self._plan_step: int | None = None
         self._begun_step = 0  # of the observation whose plan began the subtask
+        self._homing = Homing(self._config.homing) if self._config.homing else None
         self._hand: tuple[int, np.ndarray] | None = None  # the last step at which it was seen, and its position
         self._moved_m = 0.0  # how far it moved from the observation before to the last one, in each control step
         self._asked_step: int | None = None  # of the last question to S2, whether S2 was free or not
@@ -210,8 +214,9 @@ class DualSystemAgent:
             self._worker.submit(self._bank.snapshot())
         if self._worker.works_ahead:
             self._worker.foresee(self._bank.upcoming(self._asked_step + self._config.plan_every_steps - step))
-        s1_latency_s = self._refill(observation)
-        action, conditioned_on = self._next_action(step)
+        homing = self._go_home(observation)
+        s1_latency_s = self._refill(observation) if homing is None else None
+        action, conditioned_on = self._next_action(step) if homing is None else (homing, self._subtask)
         plan = answer.plan if answer else None
         self._last_tick = Tick(
             step=step,
@@ -229,6 +234,7 @@ class DualSystemAgent:
             plan_subtask=plan.subtask if plan else None,
             plan_step=plan.step if plan else None,
             refusal=None if conditioned_on is None else self._queue.refusal,
+            homing=homing is not None,
         )
         self._last_action = action
         return action
@@ -260,6 +266,16 @@ class DualSystemAgent:
         if self._hand is not None and observation.step > self._hand[0]:
             self._moved_m = float(np.linalg.norm(position - self._hand[1])) / (observation.step - self._hand[0])
         self._hand = observation.step, position
+
+    def _go_home(self, observation: Observation) -> np.ndarray | None:
+        """The action with which the hand goes home; None where it does not."""
+        if self._homing is None:
+            return None
+        action = self._homing.action(observation.step, observation.state, self._last_action, self._subtask)
+        if action is not None:
+            self._queue.clear()
+            self._pending = None
+        return action
 
     def _adopt(self, plan: Plan) -> None:
         self._bank.nominate(plan.keyframe_steps)

@@ -177,6 +177,7 @@ class Tick:
     plan_confidence, plan_subtask, plan_step: of the plan that arrived in this tick: its confidence, the subtask that it
     names, whether that is confirmed or not, and the step of the observation that S2 was asked with.
     refusal: why S1 let the robot hold still instead of carrying out the subtask; None where it carried it out.
+    homing: whether the hand went home, instead of what S1 says, because it did not get on with the subtask.
     """
 
     step: int
@@ -194,6 +195,7 @@ class Tick:
     plan_subtask: str | None = None
     plan_step: int | None = None
     refusal: AmbiguousLabel | None = None
+    homing: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from typing import Any
 
 COLUMNS = (
     *("seed", "status", "steps", "stages_passed", "stages_total", "message"),
-    *("answers", "invalid_answers", "refusals", "trajectory", "mistake"),
+    *("answers", "invalid_answers", "refusals", "homings", "trajectory", "mistake"),
 )
 KEPT = (
     *("schema", "benchmark", "benchmark_version", "revision", "dirty", "revisions", "machine", "config", "provenance"),

@@ -88,18 +88,18 @@ def _verdict(results: Mapping[str, Any]) -> str:
 
 
 def _troubles(results: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """For each task and agent with any: failed seeds, errors with their messages, invalid answers, refusals."""
+    """For each task and agent with any: failed seeds, errors with their messages, and counts of what is rarer."""
     troubles = []
     for task, cells in results["results"].items():
         for agent, cell in cells.items():
             records = [r for r in results["episodes"] if r["task"] == task and r["agent"] == agent]
             failed = [r["seed"] for r in records if r["status"] == "failure"]
             errors = [(r["seed"], _first_line(r["message"])) for r in records if r["status"] == "error"]
-            if failed or errors or cell["invalid_answers"] or cell["refusals"]:
+            if failed or errors or any(cell[name] for name in ("invalid_answers", "refusals", "homings")):
                 troubles.append(
                     {"task": task, "agent": agent, "failed": failed, "errors": errors}
                     | {"invalid": cell["invalid_answers"], "answers": cell["answers"], "reasons": cell["failures"]}
-                    | {"refusals": cell["refusals"]}
+                    | {"refusals": cell["refusals"], "homings": cell["homings"]}
                 )
     return troubles
 

@@ -66,6 +66,7 @@ def summarise(records: Sequence[EpisodeRecord]) -> dict[str, Any]:
         "answers": sum(record["answers"] for record in records),
         "invalid_answers": sum(record["invalid_answers"] for record in records),
         "refusals": sum(record["refusals"] for record in records),
+        "homings": sum(record["homings"] for record in records),
         "keyframes_mean": _mean([record["keyframes"] for record in scored]),
         "episode_s_median": _median([record["wall_s"] for record in scored]),
         "metrics": metrics,

@@ -26,6 +26,7 @@ TERMS = {
     "invalid answer": "an answer of S2 that is not valid JSON; the robot keeps to the subtask before",
     "refusal": "S2's words could mean several subtasks of this task, so the scripted skills hold still until it says "
     "which",
+    "homing": "the hand did not get on with its subtask and went back to where it was first, and S1 began anew",
     "wrong first touch": "the share of episodes in which the robot first touched another object than the right one",
     "state aliasing": "the image looks as it did before, and the robot goes back to what it has already done",
     "constraint forgetting": "the robot goes on to what is possible and leaves out what the instruction asks for first",

@@ -20,6 +20,7 @@ class TickStatistics:
     s1_hz, s2_hz: chunks and answers in a second of the environment's control clock; there is no S2 where every answer
         is the whole instruction
     answers, invalid_answers: how many answers S2 gave, and how many of them were not valid
+    homings: how often the hand went home, because it did not get on with a subtask
     refusals: at how many ticks S1 held still because the subtask's label is ambiguous in this task
     keyframes: how many were in memory at the end
     """
@@ -44,6 +45,7 @@ class TickStatistics:
         ticks = self._ticks
         ages = [t.plan_age_steps for t in ticks if t.plan_age_steps is not None]
         s1_ms = [round(1e3 * t.s1_latency_s, 3) for t in ticks if t.s1_latency_s is not None]
+        back_before = [False, *(t.homing for t in ticks)][: len(ticks)]
         answers = sum(t.plan_arrived for t in ticks)
         planned = any(t.plan_arrived and t.subtask != self._instruction for t in ticks)
         return {
@@ -57,6 +59,7 @@ class TickStatistics:
             "s2_hz": self._per_second(answers) if planned else None,
             "answers": answers,
             "invalid_answers": sum(t.plan_error is not None for t in ticks),
+            "homings": sum(now.homing and not before for now, before in zip(ticks, back_before, strict=True)),
             "refusals": sum(t.refusal is not None for t in ticks),
             "keyframes": len(ticks[-1].keyframe_steps) if ticks else 0,
         }

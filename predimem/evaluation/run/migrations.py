@@ -16,7 +16,7 @@ SCHEMA = 2
 RENAMED = {"suite": "benchmark", "rows": "agent_configs"}
 RENAMED_IN_RECORDS = {"course": "trajectory"}
 RENAMED_IN_FAILURES = {"named": "given_label"}
-RECORD_DEFAULTS: dict[str, Any] = {"refusals": 0}  # what is counted since; before, nothing was refused
+RECORD_DEFAULTS: dict[str, Any] = {"refusals": 0, "homings": 0}  # what is counted since; before, there was none
 OF_THE_ENVIRONMENT = {"mikasa": ("rendering",), "arena": ("image_px", "inverse_kinematics")}
 # The agents that were built in with MIKASA: planner and actor.
 MIKASA_AGENTS = {
@@ -41,6 +41,7 @@ DUAL_SYSTEM_DEFAULTS: dict[str, Any] = {
     "min_subtask_steps": 0,
     "rest_m_by_subtask": {},
     "hand_position": [0, 1, 2],
+    "homing": None,
 }
 
 

@@ -64,7 +64,15 @@ def test_mcnemar_needs_pairs() -> None:
 
 def record(task: str, agent: str, seed: int, status: str, **changes: object) -> dict:
     figures = {"plan_age_steps": 2.0, "stale_action_ratio": 0.1, "held_action_ratio": 0.2, "wall_s": 1.0}
-    counts = {"s1_ms": [10.0, 30.0], "s2_ms": [], "answers": 4, "invalid_answers": 1, "refusals": 3, "keyframes": 2}
+    counts = {
+        "s1_ms": [10.0, 30.0],
+        "s2_ms": [],
+        "answers": 4,
+        "invalid_answers": 1,
+        "refusals": 3,
+        "homings": 2,
+        "keyframes": 2,
+    }
     result = {"task": task, "agent": agent, "seed": seed, "status": status, "steps": 10, "message": ""}
     stages = {"stages_passed": int(status == "success"), "stages_total": 1, "metrics": {}}
     return result | stages | figures | counts | changes
@@ -83,7 +91,7 @@ def test_summary_of_one_cell() -> None:
     assert (cell["wrong_first_touch"], cell["metrics"]["d"]) == (0.5, 0.5)
     assert (cell["steps_mean"], cell["plan_age_mean"], cell["s1_ms_median"]) == (10, 2.0, 10.0)
     assert cell["s2_ms_median"] is None
-    assert cell["refusals"] == 9
+    assert (cell["refusals"], cell["homings"]) == (9, 6)
     assert cell["invalid_answers"] == 3  # an invalid answer counts whether or not the episode crashed later
 
 
