@@ -93,7 +93,7 @@ CAPACITIES = {"keyframes-2": "2", "keyframes-4": "4", "keyframes-8": "8", "full"
 LATENCIES = {"latency-0": "0.05", "full": "0.2", "latency-1": "1", "latency-2": "2", "latency-4": "4"}
 SIZES = {"size-small": "1 x 128", "full": "3 x 256", "size-large": "6 x 512"}
 REMEMBER_COLOR = ("predimem", "no-head", "no-keyframes", "reactive", "oracle-subtask")
-BEFORE = ", before"  # follows an agent's name: with the weights from before its last training
+BEFORE = ", before"  # follows an agent's name: from before the change that the table is about
 STOCK = f"predimem{BEFORE}, stock meshes"
 MIKASA_TOUCH = ("predimem", "oracle-memory", "predimem-expert", f"predimem{BEFORE}", f"oracle-memory{BEFORE}", STOCK)
 MIKASA_FURTHER = (("mikasa_touch", "predimem"), ("mikasa_touch_oracle", "oracle-memory"))
@@ -106,6 +106,7 @@ MIKASA_MEMORIES = (
     ("mikasa_touch_reactive", "reactive"),
 )
 MIKASA_SEQUENCES = (("mikasa_sequences", "predimem"), ("mikasa_sequences_oracle", "oracle-memory"))
+MIKASA_GATHER = (("mikasa_gather", "predimem"), ("mikasa_gather_oracle", "oracle-memory"))
 ROBOMME_LEARNED = (
     ("robomme_learned_oracle", "oracle-memory"),
     ("robomme_learned", "predimem"),
@@ -143,6 +144,15 @@ def mikasa_touch() -> Counts:
     ):
         for task, cells in counts_in(file).items():
             counts[task][name] = cells[agent]
+    return counts
+
+
+def mikasa_gather() -> Counts:
+    counts = counts_in(*(file for file, _ in MIKASA_GATHER))
+    for file, agent in MIKASA_SEQUENCES:
+        before = counts_in(file)
+        for task, cells in counts.items():
+            cells[f"{agent}{BEFORE}"] = before[task][agent]
     return counts
 
 
@@ -352,6 +362,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "mikasa-sequences-seeds": lambda: mikasa_colours(
         [record for which in MIKASA_SEQUENCES for record in episodes(which)]
     ),
+    "mikasa-gather": lambda: table(mikasa_gather(), [a + w for w in ("", BEFORE) for _, a in MIKASA_GATHER]),
+    "mikasa-gather-pairs": lambda: pairs([*zip(MIKASA_GATHER, MIKASA_SEQUENCES, strict=True)]),
     "robomme": lambda: robomme_table(counts_of(results_of("robomme"))),
     "robomme-pairs": lambda: pairs([(("robomme", ROBOMME_SKILLS[1]), ("robomme", one)) for one in ROBOMME_SKILLS[2:]]),
     "robomme-learned": lambda: robomme_table(

@@ -64,6 +64,19 @@ class HomingConfig:
         if self.action_rad == 0:
             raise ValueError("homing: action_rad must not be 0")
 
+    def check(self, state_dim: int, action_dim: int) -> None:
+        """Raises ValueError for a robot whose states or actions are not such."""
+        needed = ROTATION_AT + ROTATION_DIM[self.rotation]
+        if state_dim < needed:
+            raise ValueError(
+                f"agent: homing: expected states that begin with a position and a rotation as {self.rotation}, "
+                f"{needed} numbers, got {state_dim}"
+            )
+        if action_dim != ACTION_DIM:
+            raise ValueError(
+                f"agent: homing: expected actions that move and turn the hand, {ACTION_DIM} entries, got {action_dim}"
+            )
+
 
 class Homing:
     """Those of one episode. The hand goes back to where it was when `action` was called first."""
@@ -96,8 +109,7 @@ class Homing:
             self._begin(step)
         if subtask is None or last_action is None or (after := _first_match(self._config.after_steps, subtask)) is None:
             return None
-        if len(last_action) != ACTION_DIM:
-            raise ValueError(f"agent: homing: expected actions of {ACTION_DIM} entries, got {len(last_action)}")
+        self._config.check(len(state), len(last_action))
         if self._back_since is None and (step - self._since >= after or self._is_still(step, position)):
             self._back_since = step
         if self._back_since is None:
@@ -142,13 +154,8 @@ class Homing:
 
     def _pose(self, state: np.ndarray) -> tuple[np.ndarray, Rotation]:
         told = self._config.rotation
-        end = ROTATION_AT + ROTATION_DIM[told]
-        if len(state) < end:
-            raise ValueError(
-                f"agent: homing: expected states that begin with a position and a rotation as {told}, {end} numbers, "
-                f"got {len(state)}"
-            )
-        numbers = np.asarray(state[ROTATION_AT:end], np.float64)
+        self._config.check(len(state), ACTION_DIM)
+        numbers = np.asarray(state[ROTATION_AT : ROTATION_AT + ROTATION_DIM[told]], np.float64)
         if told == "rpy":
             return state[:3].copy(), Rotation.from_euler("xyz", numbers)
         x, y = numbers[:3], numbers[3:]

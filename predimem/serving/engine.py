@@ -27,7 +27,7 @@ from predimem.serving.planners import BatchedPlanner, SharedPlanner, WholeTaskPl
 from predimem.serving.policies import SharedPolicy
 from predimem.serving.refusal import Refusal
 from predimem.serving.request import Request, read_request
-from predimem.serving.robot import Served, check_robot
+from predimem.serving.robot import Served, check_homing, check_robot
 from predimem.serving.session import Session
 from predimem.serving.sessions import Client, Ended, Sessions
 from predimem.serving.store import open_state
@@ -43,6 +43,8 @@ class Engine:
 
     def __init__(self, config: ServeConfig, served: Served):
         check_robot(config.robot, served.robot)
+        if config.agent.homing is not None:
+            check_homing(config.agent.homing, config.robot, served.robot)
         if config.protocol == "robomme":
             robomme.check_models(served.robot)
         self.config = config

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from memory_bank import MemoryConfig
+from predimem.agent.homing import HomingConfig
 from predimem.core.interfaces import Planner, Policy
 from predimem.serving.known_tasks import KnownTasks
 
@@ -112,3 +113,13 @@ def check_robot(config: RobotConfig, robot: RobotSpec) -> None:
         )
     if any(not 0 <= index < actions for index in config.hold_keeps):
         raise ValueError(f"`robot: hold_keeps` are indices of the {actions} actions, got {list(config.hold_keeps)}")
+
+
+def check_homing(homing: HomingConfig, config: RobotConfig, robot: RobotSpec) -> None:
+    """Raises ValueError where the hand of this robot cannot be sent home."""
+    homing.check(robot.state_dim, robot.action_dim)
+    if config.measured:
+        raise ValueError(
+            "agent: homing: it is for actions that move the hand, and by `robot: joints` this robot's are absolute "
+            "joint positions"
+        )

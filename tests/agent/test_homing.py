@@ -116,7 +116,7 @@ def test_what_does_not_fit_is_said() -> None:
     homing = Homing(HomingConfig({"*": 5}))
     with pytest.raises(ValueError, match="a rotation as rpy, 6 numbers, got 2"):
         homing.action(0, np.zeros(2, np.float32), None, None)
-    with pytest.raises(ValueError, match="expected actions of 7 entries, got 2"):
+    with pytest.raises(ValueError, match="actions that move and turn the hand, 7 entries, got 2"):
         homing.action(0, Hand().state, np.zeros(2, np.float32), "open it")
 
 

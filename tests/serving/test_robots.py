@@ -62,8 +62,8 @@ def make_engine(tmp_path: Path) -> Iterator[MakeEngine]:
     """An engine with a tiny actor, and a planner that takes its time."""
     made: list[Engine] = []
 
-    def make(width: int, robot: dict[str, Any], planner_s: float = 1.0) -> Engine:
-        config = settings({"robot": {"example_prompt": "do it", **robot}, "limits": {"deadline_s": 60.0}})
+    def make(width: int, robot: dict[str, Any], planner_s: float = 1.0, **changes: Any) -> Engine:
+        config = settings({"robot": {"example_prompt": "do it", **robot}, "limits": {"deadline_s": 60.0}, **changes})
         policy = load_policy(save_tiny(tmp_path / "actor", width))
         spec = RobotSpec(CAMERAS, (SIDE, SIDE), width, width)
         made.append(Engine(config, Served(spec, policy, partial(MarkPlanner, planner_s), MEMORY)))
@@ -88,6 +88,27 @@ def test_seven_deltas_are_held_with_zeros(make_engine: MakeEngine) -> None:
         reply = ask(engine, client, state, step=reply["step"] + 1)
         time.sleep(0.01)
     assert reply["actions"].shape == (4, 7) and np.abs(reply["actions"]).max() > 0
+
+
+def test_a_hand_that_does_not_get_on_is_sent_home(make_engine: MakeEngine) -> None:
+    homing = {"after_steps": {"mark *": 5}, "opens": ["mark *"]}
+    engine, client = make_engine(7, {}, planner_s=0.0, agent={"homing": homing}), Client()
+    home, away = np.zeros(7), np.array([0.3, 0, -0.1, 0, 0, 0.5, 0])
+    ask(engine, client, home, step=0)
+    step, reply = 0, {"actions_valid": 0}
+    while not reply["actions_valid"]:
+        step += 1
+        reply = ask(engine, client, away, step=step)
+        time.sleep(0.01)
+    replies = [ask(engine, client, away, step=later) for later in range(step + 1, step + 20)]
+    opening = next(i for i, one in enumerate(replies) if one["actions"][0].tolist() == [0, 0, 0, 0, 0, 0, 1])
+    assert replies[opening]["actions_valid"] == 1  # what comes then depends on where the hand is then
+    np.testing.assert_allclose(replies[opening + 4]["actions"][0], [-1, 0, 1, 0, 0, -1, 1], atol=1e-6)
+    for wrong, why in ((6, "7 entries, got 6"), (5, "a rotation as rpy, 6 numbers, got 5")):
+        with pytest.raises(ValueError, match=f"agent: homing: .*{why}"):
+            make_engine(wrong, {"hold": [0.0] * wrong, "hold_keeps": []}, agent={"homing": homing})
+    with pytest.raises(ValueError, match="this robot's are absolute joint positions"):
+        make_engine(7, {"joints": list(range(7))}, agent={"homing": homing})
 
 
 def test_fourteen_absolute_joints_are_held_where_they_are(make_engine: MakeEngine) -> None:
