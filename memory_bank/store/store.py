@@ -12,7 +12,7 @@ import secrets
 import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,7 @@ class MemoryStore(StoreReader):
         super().__init__(database, images)
         self._searcher = searcher
         self._deleter = Deleter(database, images, retention)
+        self._played = False  # whether it has begun an episode, or taken one over
         self._owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
 
     def begin(self, episode_id: str, instruction: str, robot: str | None = None, session: str | None = None) -> int:
@@ -73,7 +74,7 @@ class MemoryStore(StoreReader):
         """
         robot = check_name("robot", robot_of(episode_id) if robot is None else robot)
         session = check_name("session", session or episode_id)
-        now = time.time()
+        now, self._played = time.time(), True
         with self.database.writing() as write:
             self.database.alone(write)
             again = [key for (key,) in write("SELECT id FROM episodes WHERE episode_id = ?", (episode_id,))]
@@ -86,6 +87,7 @@ class MemoryStore(StoreReader):
 
     def take_over(self, episode_id: str) -> StoredEpisode | None:
         """The episode, to go on with. From now on no other server can write to it."""
+        self._played = True
         with self.database.writing() as write:
             write(
                 "INSERT INTO owners (episode, owner) SELECT id, ? FROM episodes WHERE episode_id = ? "
@@ -258,8 +260,16 @@ class MemoryStore(StoreReader):
         return self.images.file(key, step, camera)
 
     def close(self) -> None:
+        """Leave all episodes, and let go of the files."""
+        if self._played:
+            with suppress(OSError):  # they are spared by the retention for longer, no more
+                self._leave_all()
         self._searcher.close()
         self.database.close()
+
+    def _leave_all(self) -> None:
+        with self.database.writing() as write:
+            write("DELETE FROM owners WHERE owner = ?", (self._owner,))
 
     @contextmanager
     def _keeping(self, key: int, keyframes: Sequence[NewKeyframe]) -> Iterator[Link]:

@@ -91,7 +91,11 @@ def test_no_episode_that_is_played_is_removed(opened: Open) -> None:
     store.prune()
     assert names(store) == ["arm/2"]
     age(store, "arm/2", days=0.1)  # its server has crashed
-    assert opened(episodes=1).begin("arm/3", "find it") and names(store) == ["arm/3"]
+    other = opened(episodes=1)
+    assert other.begin("arm/3", "find it") and names(store) == ["arm/3"]
+    assert opened(days=1e-9).prune().episodes == 0
+    other.close()
+    assert opened(days=1e-9).prune().episodes == 1
 
 
 def test_files_that_a_crash_left_are_removed_at_the_next_start(tmp_path: Path) -> None:
